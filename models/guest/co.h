@@ -1,0 +1,90 @@
+// Coroutines in which guest code is written.
+//
+// A lock algorithm or a program operation is a function that returns Co. Inside it, `co_await self.store(line)`
+// and the like let simulated time pass; `co_await other(self)` calls another such function. Nothing runs until
+// the result is awaited or given to Task::start.
+//
+// Every function that returns Co takes the Task that executes it as its first parameter (after `this`). Frames
+// come from that task's own stack: coroutines of one task nest strictly, so a frame costs a pointer bump and no
+// heap allocation. A task drives its innermost coroutine in a loop (no symmetric transfer), so a long program
+// of operations that never suspend uses no stack, in any build type.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <utility>
+
+namespace vcpusim {
+
+class Task;
+
+namespace detail {
+void* allocate_frame(Task& task, std::size_t size);
+void free_frame(void* frame, std::size_t size) noexcept;
+}  // namespace detail
+
+class [[nodiscard]] Co {
+ public:
+  struct promise_type;
+  using Handle = std::coroutine_handle<promise_type>;
+
+  Co(Co&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Co& operator=(Co&&) = delete;
+  ~Co() {
+    if (handle_) handle_.destroy();
+  }
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(Handle caller) const noexcept;
+  void await_resume() const noexcept {}
+
+  Handle handle() const { return handle_; }
+
+ private:
+  explicit Co(Handle handle) : handle_(handle) {}
+  Handle handle_;
+};
+
+// Makes `innermost` the coroutine that its task continues with.
+void set_innermost(Task& task, Co::Handle innermost) noexcept;
+
+struct Co::promise_type {
+  // The task is the first argument of a free function and the second of a member function.
+  template <class... Rest>
+  explicit promise_type(Task& self, Rest&...) : task(self) {}
+  template <class Object, class... Rest>
+  promise_type(Object&, Task& self, Rest&...) : task(self) {}
+
+  template <class... Rest>
+  static void* operator new(std::size_t size, Task& self, Rest&...) {
+    return detail::allocate_frame(self, size);
+  }
+  template <class Object, class... Rest>
+  static void* operator new(std::size_t size, Object&, Task& self, Rest&...) {
+    return detail::allocate_frame(self, size);
+  }
+  static void operator delete(void* frame, std::size_t size) noexcept { detail::free_frame(frame, size); }
+
+  struct FinalAwait {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(Handle self) const noexcept { set_innermost(self.promise().task, self.promise().caller); }
+    void await_resume() const noexcept {}
+  };
+
+  Co get_return_object() { return Co(Handle::from_promise(*this)); }
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  FinalAwait final_suspend() const noexcept { return {}; }
+  void return_void() const noexcept {}
+  void unhandled_exception() { throw; }  // a broken invariant: it leaves through Task's driver
+
+  Task& task;
+  Handle caller{};
+};
+
+inline void Co::await_suspend(Handle caller) const noexcept {
+  handle_.promise().caller = caller;
+  set_innermost(handle_.promise().task, handle_);
+}
+
+}  // namespace vcpusim
