@@ -28,9 +28,14 @@ struct LockConfig {
   Kind kind;
 };
 
+struct BarrierConfig {
+  std::string name;
+  std::int64_t parties = 0;  // tasks whose program mentions it: each arrival of so many opens it once
+};
+
 struct GuestConfig {
   std::vector<LockConfig> locks;
-  std::vector<std::string> barriers;  // filled while programs are read
+  std::vector<BarrierConfig> barriers;  // filled while programs are read
 };
 
 struct TaskConfig {

@@ -1,0 +1,97 @@
+// A cache line under contention: the place where the cost of a lock hand-off comes from.
+//
+// A line serves its requests one at a time, in the order in which they arrive. A transfer occupies it for the
+// cost that the machine states for the distance between the requester and whoever has the line (the core that
+// modified it, or its sharers). An exclusive request invalidates every copy, so each spinner that polls the line
+// reads it again, and these reads queue up behind one another.
+//
+// A holder keeps hitting its own copy until the snoop of the next transfer reaches it: the first half of that
+// transfer. In this time it can, for instance, take again the lock that it has just released.
+//
+// Sources: the serialised transfers and their costs by distance are those of David, Guerraoui and Trigonakis,
+// "Everything you always wanted to know about synchronization but were afraid to ask", SOSP 2013; that half of
+// a transfer passes before the snoop arrives is an assumption (request and response cross the same links).
+// Left out: capacity, false sharing, prefetching; a line that nobody has cached costs nothing to get.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/machine/machine.h"
+#include "sim/time.h"
+
+namespace vcpusim {
+
+class CacheLine;
+
+// Whoever spins on a line. One that polls costs no event while its condition is false: the line evaluates the
+// condition when the line has been written, and calls back only if it has become true.
+class LineWatcher {
+ public:
+  virtual bool condition() const = 0;          // of the memory that lives on the line; no side effects
+  virtual PcpuId polling_pcpu() const = 0;     // where the poller executes now; kNoPcpu if its vCPU is not running
+  virtual void sees_condition(SimTime at) = 0; // the condition holds; the poller learns of it at `at` unless ...
+  virtual void loses_condition() = 0;          // ... this is called before
+
+ protected:
+  ~LineWatcher() = default;
+
+ private:
+  friend class CacheLine;
+  std::uint64_t copy_epoch_ = 0;  // CacheLine::epoch_ of the copy that it has or has queued for
+  SimTime read_ends_ = kNever;
+  bool promised_ = false;  // sees_condition was called and nothing has revoked it
+};
+
+class CacheLine {
+ public:
+  explicit CacheLine(const Machine& machine) : machine_(&machine) {}
+  CacheLine(CacheLine&&) = default;
+
+  // Queues a request of `pcpu` and returns when it is served. What a write changes must be changed at that time,
+  // followed by written().
+  SimTime load(PcpuId pcpu);
+  SimTime store(PcpuId pcpu) { return own(pcpu) + machine_->local_access(); }
+  SimTime atomic(PcpuId pcpu) { return own(pcpu) + machine_->local_atomic(); }
+
+  // An exclusive request has been served (or, for a store that its core does not wait for, has been queued) and
+  // the memory on the line is as it left it: watchers that lost their copy queue up to read it again.
+  void written();
+
+  // Begins and ends the polling of `watcher`; it must stop before it dies. A watcher that was paused (its vCPU
+  // left the pCPU) polls again from its next pCPU with resume().
+  void watch(LineWatcher& watcher);
+  void unwatch(LineWatcher& watcher);
+  void resume(LineWatcher& watcher);
+  std::size_t watchers() const { return watchers_.size(); }
+
+  // Occupies the line with the exclusive requests that every running watcher has outstanding, if it polls with
+  // atomics rather than with loads.
+  void queue_atomics_of_watchers();
+
+ private:
+  // A span in which one pCPU has the line exclusively.
+  struct Tenure {
+    PcpuId pcpu;
+    SimTime from;
+    SimTime until;  // when the snoop of the next transfer arrives; kNever if none is queued
+  };
+
+  SimTime own(PcpuId pcpu);
+  void read(LineWatcher& watcher, PcpuId pcpu);
+  void tell(LineWatcher& watcher);
+  void forget_past_tenures(SimTime now);
+  bool shared_by(PcpuId pcpu) const;
+  Distance farthest_sharer(PcpuId from) const;
+  Distance nearest_sharer(PcpuId from) const;
+
+  const Machine* machine_;
+  SimTime free_at_ = kTimeZero;     // end of the last transfer that is queued
+  std::vector<Tenure> tenures_;     // oldest first; the last is the latest exclusive request
+  std::vector<PcpuId> sharers_;     // who has (or has queued for) a clean copy since the last exclusive request
+  std::uint64_t epoch_ = 1;         // counts exclusive requests: each makes every copy stale
+  std::vector<LineWatcher*> watchers_;
+  std::size_t first_polled_ = 0;    // rotates: who is first to read a written line is nobody's privilege
+};
+
+}  // namespace vcpusim

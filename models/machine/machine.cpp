@@ -1,0 +1,28 @@
+#include "models/machine/machine.h"
+
+#include "sim/check.h"
+
+namespace vcpusim {
+
+Machine::Machine(const MachineConfig& config, std::int64_t pcpus, Engine& engine) : config_(config), engine_(engine) {
+  SIM_CHECK(pcpus >= 1 && pcpus <= config.logical_cpus(), "more pCPUs than the machine has");
+  places_.reserve(static_cast<std::size_t>(pcpus));
+  for (std::int64_t cpu = 0; cpu < pcpus; ++cpu) {
+    const std::int64_t core = cpu / config.threads_per_core;
+    const std::int64_t socket = core / config.cores_per_socket;
+    places_.push_back({static_cast<std::uint32_t>(socket), static_cast<std::uint32_t>(core),
+                       static_cast<std::uint32_t>(socket / config.directly_linked_sockets)});
+  }
+  const auto fill = [&](Distance distance, const LineCosts& costs) {
+    const auto i = static_cast<std::size_t>(distance);
+    load_[i] = costs.load;
+    load_shared_[i] = costs.load_shared;
+    store_[i] = costs.store;
+  };
+  fill(Distance::kSameCore, config.costs.same_core);
+  fill(Distance::kSameSocket, config.costs.same_socket);
+  fill(Distance::kOneHop, config.costs.one_hop);
+  fill(Distance::kTwoHops, config.costs.two_hops);
+}
+
+}  // namespace vcpusim

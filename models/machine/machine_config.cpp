@@ -1,0 +1,31 @@
+#include "models/machine/machine_config.h"
+
+namespace vcpusim {
+
+void LineCosts::describe(ParamVisitor& visitor) {
+  visitor.duration("load", load, kAnyDuration, "read of a line that a core at this distance has modified");
+  visitor.duration("load_shared", load_shared, kAnyDuration, "read of a line that is clean at this distance");
+  visitor.duration("store", store, kAnyDuration, "exclusive ownership of a line from this distance");
+}
+
+void MachineCosts::describe(ParamVisitor& visitor) {
+  visitor.duration("local_access", local_access, kAnyDuration, "load or plain store that hits the core's own cache");
+  visitor.duration("local_atomic", local_atomic, kAnyDuration, "locked read-modify-write of a line that the core owns");
+  visitor.group("same_core", "line transfers between SMT siblings", [this](ParamVisitor& v) { same_core.describe(v); });
+  visitor.group("same_socket", "line transfers within a socket", [this](ParamVisitor& v) { same_socket.describe(v); });
+  visitor.group("one_hop", "line transfers between linked sockets", [this](ParamVisitor& v) { one_hop.describe(v); });
+  visitor.group("two_hops", "line transfers between sockets without a direct link",
+                [this](ParamVisitor& v) { two_hops.describe(v); });
+}
+
+void MachineConfig::describe(ParamVisitor& visitor) {
+  visitor.integer("sockets", sockets, {1, 64}, "sockets (NUMA nodes)");
+  visitor.integer("cores_per_socket", cores_per_socket, {1, 512}, "physical cores of a socket");
+  visitor.integer("threads_per_core", threads_per_core, {1, 8}, "SMT threads of a core");
+  visitor.integer("directly_linked_sockets", directly_linked_sockets, {1, 64},
+                  "sockets of a group whose members are one hop apart; other groups are two hops away");
+  visitor.integer("clock_khz", clock.kilohertz, {1, 100'000'000}, "clock in kilohertz; converts costs given in cycles");
+  visitor.group("costs", "what the hardware charges", [this](ParamVisitor& v) { costs.describe(v); });
+}
+
+}  // namespace vcpusim
