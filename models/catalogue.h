@@ -22,8 +22,8 @@ struct LockSite;
 struct LockKind {
   std::string_view name;
   std::string_view summary;
-  std::string_view source;                     // where the algorithm and its constants come from
-  void (*describe)(ParamVisitor&);             // visits the parameters, holding their defaults
+  std::string_view source;                                // where the algorithm and its constants come from
+  void (*describe)(ParamVisitor&);                        // visits the parameters, holding their defaults
   std::unique_ptr<Lock> (*make)(const Kind&, LockSite&);  // REQUIRES kind.name == name
 };
 

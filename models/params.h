@@ -43,7 +43,7 @@ inline constexpr DurationRange kPositiveDuration{Duration{1}, kLongestDuration};
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 struct Branch {
-  double weight = 1;
+  std::int64_t weight = 1;  // in [1, 1'000'000]; a probability is a weight over the sum of the weights
   Program body;
 };
 

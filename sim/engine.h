@@ -41,7 +41,8 @@ class Engine {
   void schedule(TimerId timer, SimTime at) {
     SIM_DCHECK(at >= now_, "an event in the past");
     if (next_sequence_ == kSequences) renumber();
-    set_key(slot_of(timer), {.time = at.time_since_epoch().count(), .order = (next_sequence_++ << kSlotBits) | slot_of(timer)});
+    set_key(slot_of(timer),
+            {.time = at.time_since_epoch().count(), .order = (next_sequence_++ << kSlotBits) | slot_of(timer)});
   }
 
   // Forgets the expiry of `timer`, if any.
@@ -49,13 +50,9 @@ class Engine {
     if (pending(timer)) set_key(slot_of(timer), kIdle);
   }
 
-  bool pending(TimerId timer) const {
-    return slot_of(timer) != firing_ && leaf(slot_of(timer)).time != kIdle.time;
-  }
+  bool pending(TimerId timer) const { return slot_of(timer) != firing_ && leaf(slot_of(timer)).time != kIdle.time; }
   // kNever if not pending.
-  SimTime expiry(TimerId timer) const {
-    return pending(timer) ? SimTime(Duration(leaf(slot_of(timer)).time)) : kNever;
-  }
+  SimTime expiry(TimerId timer) const { return pending(timer) ? SimTime(Duration(leaf(slot_of(timer)).time)) : kNever; }
 
   // Runs events until none is left that is due at or before `limit`, or stop() is called; then, unless stopped,
   // the present is `limit`. An InvariantError that leaves a handler gets the simulated time added to its text.

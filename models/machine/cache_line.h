@@ -28,10 +28,10 @@ class CacheLine;
 // condition when the line has been written, and calls back only if it has become true.
 class LineWatcher {
  public:
-  virtual bool condition() const = 0;          // of the memory that lives on the line; no side effects
-  virtual PcpuId polling_pcpu() const = 0;     // where the poller executes now; kNoPcpu if its vCPU is not running
-  virtual void sees_condition(SimTime at) = 0; // the condition holds; the poller learns of it at `at` unless ...
-  virtual void loses_condition() = 0;          // ... this is called before
+  virtual bool condition() const = 0;           // of the memory that lives on the line; no side effects
+  virtual PcpuId polling_pcpu() const = 0;      // where the poller executes now; kNoPcpu if its vCPU is not running
+  virtual void sees_condition(SimTime at) = 0;  // the condition holds; the poller learns of it at `at` unless ...
+  virtual void loses_condition() = 0;           // ... this is called before
 
  protected:
   ~LineWatcher() = default;
@@ -86,12 +86,12 @@ class CacheLine {
   Distance nearest_sharer(PcpuId from) const;
 
   const Machine* machine_;
-  SimTime free_at_ = kTimeZero;     // end of the last transfer that is queued
-  std::vector<Tenure> tenures_;     // oldest first; the last is the latest exclusive request
-  std::vector<PcpuId> sharers_;     // who has (or has queued for) a clean copy since the last exclusive request
-  std::uint64_t epoch_ = 1;         // counts exclusive requests: each makes every copy stale
+  SimTime free_at_ = kTimeZero;  // end of the last transfer that is queued
+  std::vector<Tenure> tenures_;  // oldest first; the last is the latest exclusive request
+  std::vector<PcpuId> sharers_;  // who has (or has queued for) a clean copy since the last exclusive request
+  std::uint64_t epoch_ = 1;      // counts exclusive requests: each makes every copy stale
   std::vector<LineWatcher*> watchers_;
-  std::size_t first_polled_ = 0;    // rotates: who is first to read a written line is nobody's privilege
+  std::size_t first_polled_ = 0;  // rotates: who is first to read a written line is nobody's privilege
 };
 
 }  // namespace vcpusim

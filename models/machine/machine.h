@@ -44,6 +44,7 @@ class Machine {
   Duration store(Distance d) const { return store_[static_cast<std::size_t>(d)]; }
   Duration local_access() const { return config_.costs.local_access; }
   Duration local_atomic() const { return config_.costs.local_atomic; }
+  Duration pause() const { return config_.costs.pause; }
 
  private:
   struct Place {

@@ -11,6 +11,7 @@ void LineCosts::describe(ParamVisitor& visitor) {
 void MachineCosts::describe(ParamVisitor& visitor) {
   visitor.duration("local_access", local_access, kAnyDuration, "load or plain store that hits the core's own cache");
   visitor.duration("local_atomic", local_atomic, kAnyDuration, "locked read-modify-write of a line that the core owns");
+  visitor.duration("pause", pause, kAnyDuration, "one turn of a spin loop: PAUSE, load, branch");
   visitor.group("same_core", "line transfers between SMT siblings", [this](ParamVisitor& v) { same_core.describe(v); });
   visitor.group("same_socket", "line transfers within a socket", [this](ParamVisitor& v) { same_socket.describe(v); });
   visitor.group("one_hop", "line transfers between linked sockets", [this](ParamVisitor& v) { one_hop.describe(v); });
@@ -20,7 +21,7 @@ void MachineCosts::describe(ParamVisitor& visitor) {
 
 void MachineConfig::describe(ParamVisitor& visitor) {
   visitor.integer("sockets", sockets, {1, 64}, "sockets (NUMA nodes)");
-  visitor.integer("cores_per_socket", cores_per_socket, {1, 512}, "physical cores of a socket");
+  visitor.integer("cores_per_socket", cores_per_socket, {1, 1024}, "physical cores of a socket");
   visitor.integer("threads_per_core", threads_per_core, {1, 8}, "SMT threads of a core");
   visitor.integer("directly_linked_sockets", directly_linked_sockets, {1, 64},
                   "sockets of a group whose members are one hop apart; other groups are two hops away");

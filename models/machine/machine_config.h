@@ -24,6 +24,7 @@ struct LineCosts {
 struct MachineCosts {
   Duration local_access{};  // load or plain store that hits the core's own cache
   Duration local_atomic{};  // locked read-modify-write on an owned line, on top of getting the line
+  Duration pause{};         // one turn of a spin loop: a PAUSE, a load that hits, a branch
   LineCosts same_core;      // between SMT siblings
   LineCosts same_socket;
   LineCosts one_hop;   // neighbouring sockets

@@ -1,0 +1,203 @@
+// A guest task: one strand of guest code, executed by whichever vCPU its guest scheduler puts it on.
+//
+// What a task does is a coroutine (models/guest/co.h). The awaitable members below are all that guest code may
+// wait for. Time in them passes only while the task's vCPU executes in guest mode; when the vCPU is preempted in
+// the middle, the rest is done when it runs again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "models/guest/co.h"
+#include "models/guest/vcpu.h"
+#include "models/machine/cache_line.h"
+#include "sim/engine.h"
+#include "sim/random.h"
+#include "sim/time.h"
+
+namespace vcpusim {
+
+class GuestLock;
+class Vm;
+
+// Memory for coroutine frames, last in first out.
+class FrameStack {
+ public:
+  void* allocate(std::size_t size);
+  void free(void* frame, std::size_t size) noexcept;
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t size;
+    std::size_t used;
+  };
+  std::vector<Block> blocks_;
+  std::size_t current_ = 0;
+};
+
+class Task {
+ public:
+  // `path` names the task in results and random streams ("vms.web.tasks.make.3").
+  Task(Vm& vm, Engine& engine, std::uint64_t seed, const std::string& path);
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  ~Task();
+
+  // ---- for guest code -------------------------------------------------------------------------------------
+
+  // Executes for `span` of CPU time.
+  auto run(Duration span) { return Run{*this, span}; }
+
+  // Loads from, or takes exclusive ownership of, a cache line. When the line has been granted, `effect` is applied
+  // to the memory on it, and what it returns is the result of the co_await.
+  auto load(CacheLine& line) { return Run{*this, line.load(pcpu()) - now()}; }
+  template <class Effect>
+  auto store(CacheLine& line, Effect effect) {
+    return Write<Effect>{{*this, line.store(pcpu()) - now()}, line, effect};
+  }
+  template <class Effect>
+  auto atomic(CacheLine& line, Effect effect) {
+    return Write<Effect>{{*this, line.atomic(pcpu()) - now()}, line, effect};
+  }
+
+  // A store that leaves through the store buffer while the task goes on. Only for memory that no one else may
+  // write at the time, since the effect is applied at once; pollers see it when the line has arrived.
+  template <class Effect>
+  void post(CacheLine& line, Effect effect) {
+    line.store(pcpu());
+    effect();
+    line.written();
+  }
+
+  // Spins until `condition`, a predicate over the memory on `line`, is seen to hold; with a budget, at most for so
+  // long. The result of the co_await is whether it was seen.
+  template <class Condition>
+  auto watch(CacheLine& line, Condition condition) {
+    return Watch<Condition>{*this, line, condition, std::nullopt};
+  }
+  template <class Condition>
+  auto watch_for(Duration budget, CacheLine& line, Condition condition) {
+    return Watch<Condition>{*this, line, condition, budget};
+  }
+
+  // Gives up the vCPU for `span`, or until wake().
+  auto sleep(Duration span) { return Sleep{*this, span}; }
+  auto block() { return Sleep{*this, std::nullopt}; }
+  void wake();
+
+  SimTime now() const { return engine_.now(); }
+  Vm& vm() const { return vm_; }
+  Vcpu& vcpu() const { return *vcpu_; }
+  PcpuId pcpu() const { return vcpu_->pcpu(); }
+  RandomStream& random() { return random_; }
+
+  // What the time of this task is accounted to from now on. Returns what it was.
+  Activity set_activity(Activity activity);
+  Activity activity() const { return activity_; }
+
+  // ---- progress, for operations and metrics ---------------------------------------------------------------
+
+  std::uint64_t operations = 0;        // passes of the outermost repeat body
+  int repeat_depth = 0;                // repeat bodies that it is inside of
+  std::optional<SimTime> finished_at;  // when its program ended
+
+  // ---- for the vCPU and the VM ----------------------------------------------------------------------------
+
+  void start(Co program);  // REQUIRES that vcpu is set
+  void place_on(Vcpu& vcpu) { vcpu_ = &vcpu; }
+  // Executes guest code until it has to wait. REQUIRES that the vCPU is in guest mode and the wait is over.
+  void drive();
+  bool finished() const { return finished_at.has_value(); }
+
+ private:
+  friend class Co;
+  friend void set_innermost(Task& task, Co::Handle innermost) noexcept;
+  friend void* detail::allocate_frame(Task& task, std::size_t size);
+  friend void detail::free_frame(void* frame, std::size_t size) noexcept;
+
+  struct Run {
+    Task& task;
+    Duration span;
+    bool await_ready() const { return task.vcpu_->run_ahead(span); }
+    void await_suspend(Co::Handle) const {
+      task.suspended_ = true;
+      task.vcpu_->run_for(span);
+    }
+    void await_resume() const {}
+  };
+
+  template <class Effect>
+  struct Write : Run {
+    CacheLine& line;
+    Effect effect;
+    auto await_resume() {
+      if constexpr (std::is_void_v<std::invoke_result_t<Effect>>) {
+        effect();
+        line.written();
+      } else {
+        const auto result = effect();
+        line.written();
+        return result;
+      }
+    }
+  };
+
+  template <class Condition>
+  struct Watch final : LineWatcher {
+    Task& task;
+    CacheLine& line;
+    Condition holds;
+    std::optional<Duration> budget;
+
+    Watch(Task& t, CacheLine& l, Condition c, std::optional<Duration> b) : task(t), line(l), holds(c), budget(b) {}
+    ~Watch() = default;
+
+    bool await_ready() const { return false; }
+    void await_suspend(Co::Handle) {
+      task.suspended_ = true;
+      task.vcpu_->poll(line, *this, budget);
+    }
+    bool await_resume() {
+      line.unwatch(*this);
+      return task.vcpu_->poll_succeeded();
+    }
+
+    bool condition() const override { return holds(); }
+    PcpuId polling_pcpu() const override { return task.vcpu_->polling_pcpu(*this); }
+    void sees_condition(SimTime at) override { task.vcpu_->poll_succeeds(at); }
+    void loses_condition() override { task.vcpu_->poll_fails(); }
+  };
+
+  struct Sleep {
+    Task& task;
+    std::optional<Duration> span;
+    bool await_ready() const { return false; }
+    void await_suspend(Co::Handle) const {
+      task.suspended_ = true;
+      if (span) task.engine_.schedule(task.alarm_, task.now() + *span);
+      task.vcpu_->leave(task);
+    }
+    void await_resume() const {}
+  };
+
+  Vm& vm_;
+  Engine& engine_;
+  Engine::TimerId alarm_;
+  RandomStream random_;
+  Vcpu* vcpu_ = nullptr;
+  Activity activity_ = Activity::kUser;
+  bool suspended_ = false;
+  FrameStack frames_;
+  std::optional<Co> program_;
+  Co::Handle innermost_{};
+};
+
+inline void set_innermost(Task& task, Co::Handle innermost) noexcept { task.innermost_ = innermost; }
+
+}  // namespace vcpusim

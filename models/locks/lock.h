@@ -1,0 +1,51 @@
+// The contract of a lock algorithm.
+//
+// A lock is guest code: it reads and writes cache lines and spins on them, and everything that it costs follows
+// from that. acquire() returns when `self` owns the lock, release() when the unlocking store has been made. The
+// algorithm keeps no statistics; GuestLock counts what happens to it.
+//
+// To add an algorithm, add a file to models/locks and its name to the list in models/CMakeLists.txt.
+#pragma once
+
+#include <memory>
+
+#include "models/catalogue.h"
+#include "models/guest/co.h"
+#include "models/guest/task.h"
+#include "models/machine/cache_line.h"
+
+namespace vcpusim {
+
+// What a lock is built into.
+struct LockSite {
+  const Machine& machine;
+  std::size_t vcpus;  // of the guest; queue locks have one node for each, as kernels do
+};
+
+class Lock {
+ public:
+  virtual ~Lock() = default;
+  virtual Co acquire(Task& self) = 0;  // REQUIRES that self neither owns the lock nor waits for it
+  virtual Co release(Task& self) = 0;  // REQUIRES that self owns the lock
+  // Grants in the order of arrival at the lock word.
+  virtual bool fair() const = 0;
+};
+
+// The catalogue entry of a lock class `L`. If it has parameters, they are a struct L::Params with describe(), from
+// which L is constructed beside the site.
+template <class L>
+LockKind lock_kind(std::string_view name, std::string_view summary, std::string_view source) {
+  if constexpr (requires { typename L::Params; }) {
+    return {name, summary, source, [](ParamVisitor& visitor) { typename L::Params{}.describe(visitor); },
+            [](const Kind& kind, LockSite& site) -> std::unique_ptr<Lock> {
+              typename L::Params params;
+              apply_params(kind, [&](ParamVisitor& visitor) { params.describe(visitor); });
+              return std::make_unique<L>(site, params);
+            }};
+  } else {
+    return {name, summary, source, [](ParamVisitor&) {},
+            [](const Kind&, LockSite& site) -> std::unique_ptr<Lock> { return std::make_unique<L>(site); }};
+  }
+}
+
+}  // namespace vcpusim

@@ -1,0 +1,37 @@
+// 8-socket Westmere-EX with four cores a socket in use, as in the kick-ahead measurements of July 2015.
+//
+// Line costs: David, Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization but were
+// afraid to ask", SOSP 2013, measured in cycles on an 8-socket Xeon E7-8867L at 2.13 GHz: a modified line in the
+// same socket 109 (load) and 115 (store), one hop 289 and 320, two hops 400 and 431; a clean line 44 in the socket,
+// 223 and 334 beyond. Between SMT siblings the line does not leave the L1: 5. Read from the literature, not measured
+// by us. The locked operation on an owned line (20) and the spin iteration before Skylake (16, PAUSE being about
+// 10 of it) are estimates.
+// Groups of four sockets are linked directly; the other group is two hops away (an approximation of the 8-socket
+// glueless topology).
+#include "models/catalogue.h"
+
+namespace vcpusim::machines {
+
+MachineKind westmere_ex_8s() {
+  return {"westmere-ex-8s", "8-socket Westmere-EX (Xeon E7), 8 x 4 cores in use, 2.13 GHz",
+          "SOSP 2013 line costs of a Xeon E7-8867L", [] {
+            MachineConfig m;
+            m.name = "westmere-ex-8s";
+            m.sockets = 8;
+            m.cores_per_socket = 4;
+            m.threads_per_core = 1;
+            m.directly_linked_sockets = 4;
+            m.clock.kilohertz = 2130000;
+            const auto cycles = [&](std::int64_t n) { return to_duration(Cycles{n}, m.clock); };
+            m.costs.local_access = cycles(1);
+            m.costs.local_atomic = cycles(20);
+            m.costs.pause = cycles(16);
+            m.costs.same_core = {.load = cycles(5), .load_shared = cycles(5), .store = cycles(5)};
+            m.costs.same_socket = {.load = cycles(109), .load_shared = cycles(44), .store = cycles(115)};
+            m.costs.one_hop = {.load = cycles(289), .load_shared = cycles(223), .store = cycles(320)};
+            m.costs.two_hops = {.load = cycles(400), .load_shared = cycles(334), .store = cycles(431)};
+            return m;
+          }};
+}
+
+}  // namespace vcpusim::machines

@@ -1,0 +1,30 @@
+// What `user` and `kernel` share: computing for a drawn time, accounted to one activity.
+#pragma once
+
+#include "models/guest/task.h"
+#include "models/operation.h"
+#include "sim/distribution.h"
+
+namespace vcpusim {
+
+class Compute : public Operation {
+ public:
+  Compute(std::string_view key, Activity activity, std::string_view help)
+      : key_(key), activity_(activity), help_(help) {}
+
+  void describe(OperationVisitor& visitor) final { visitor.distribution(key_, span_, help_); }
+
+  Co run(Task& self) const final {
+    const Activity before = self.set_activity(activity_);
+    co_await self.run(span_.draw(self.random()));
+    self.set_activity(before);
+  }
+
+ private:
+  std::string_view key_;
+  Activity activity_;
+  std::string_view help_;
+  Distribution span_;
+};
+
+}  // namespace vcpusim

@@ -1,0 +1,54 @@
+// A critical section: acquire a lock of the guest, hold it, release it.
+#include <array>
+
+#include "models/catalogue.h"
+#include "models/guest/vm.h"
+#include "models/operation.h"
+#include "sim/distribution.h"
+
+namespace vcpusim {
+
+namespace {
+
+class LockSection final : public Operation {
+ public:
+  void describe(OperationVisitor& visitor) override {
+    static constexpr std::array<std::string_view, 2> kBodies{"hold", "do"};
+    visitor.lock("lock", lock_, "the lock, by its name in guest.locks");
+    visitor.exactly_one_of(kBodies);
+    visitor.optional_distribution("hold", hold_, "CPU time in the critical section");
+    visitor.optional_body("do", body_, "operations inside the critical section");
+  }
+
+  Co run(Task& self) const override {
+    GuestLock& lock = self.vm().lock(lock_);
+    const Activity before = self.set_activity(Activity::kSystem);
+    const SimTime asked = self.now();
+    co_await lock.algorithm().acquire(self);
+    const bool spun = self.set_activity(Activity::kHold) == Activity::kSpin;
+    lock.acquired(self, asked, spun);
+    if (body_.empty()) {
+      co_await self.run(hold_.draw(self.random()));
+    } else {
+      for (const auto& operation : body_) co_await operation->run(self);
+    }
+    co_await lock.algorithm().release(self);
+    self.set_activity(before);
+  }
+
+ private:
+  std::size_t lock_ = 0;
+  Distribution hold_;
+  Program body_;
+};
+
+}  // namespace
+
+namespace operations {
+OperationKind lock() {
+  return {"lock", "critical section under a lock of the guest",
+          []() { return std::unique_ptr<Operation>(std::make_unique<LockSection>()); }};
+}
+}  // namespace operations
+
+}  // namespace vcpusim
