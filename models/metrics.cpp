@@ -30,7 +30,7 @@ double per_second(std::uint64_t count, Duration elapsed) {
 }
 
 void write_histogram(const Writer& write, const LatencyHistogram& histogram) {
-  write("mean", histogram.mean_us());
+  write("mean", to_microseconds(histogram.mean()));
   write("p50", to_microseconds(histogram.quantile(0.5)));
   write("p99", to_microseconds(histogram.quantile(0.99)));
   write("p999", to_microseconds(histogram.quantile(0.999)));

@@ -98,7 +98,7 @@ class Engine {
 
   // Compared as one 128-bit number, without a branch: which child wins is not predictable.
   static bool earlier(const Key& a, const Key& b) {
-    using Wide = unsigned __int128;
+    using Wide = detail::UInt128;
     return ((Wide{static_cast<std::uint64_t>(a.time)} << 64) | a.order) <
            ((Wide{static_cast<std::uint64_t>(b.time)} << 64) | b.order);
   }

@@ -42,6 +42,7 @@ struct Frequency {
 
 namespace detail {
 __extension__ using Int128 = __int128;
+__extension__ using UInt128 = unsigned __int128;
 
 // a * b / c, rounded up, saturating at the largest 64-bit value. REQUIRES a, b >= 0, c > 0.
 constexpr std::int64_t mul_div_up(std::int64_t a, std::int64_t b, std::int64_t c) {
