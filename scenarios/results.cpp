@@ -1,0 +1,171 @@
+#include "scenarios/results.h"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <variant>
+
+#include "scenarios/points.h"
+#include "scenarios/printer.h"
+#include "scenarios/scenario_checks.h"
+#include "scenarios/version.h"
+#include "sim/stats.h"
+
+namespace vcpusim {
+namespace {
+
+using Output = nlohmann::ordered_json;
+
+bool same_point(const Point& a, const Point& b) { return a.size() == b.size() && agrees(a, b); }
+
+MetricSummary summarise_metric(std::span<const double> values) {
+  const Summary s = summarise(values);
+  double half_width = 0;
+  if (s.count > 1) {
+    const boost::math::students_t student(static_cast<double>(s.count - 1));
+    // Six decimals of the quantile are the same with every maths library, its last bits are not.
+    const double t = std::round(boost::math::quantile(boost::math::complement(student, 0.025)) * 1e6) / 1e6;
+    half_width = t * s.standard_error();
+  }
+  return {s.count, s.mean, s.stddev(), s.mean - half_width, s.mean + half_width, s.min, s.median, s.max};
+}
+
+std::optional<double> number(const MetricValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return {};
+}
+
+// "a.b.c" to {"a": {"b": {"c": ...}}}.
+Output nested(const Metrics& metrics) {
+  Output root = Output::object();
+  for (const auto& [path, value] : metrics) {
+    Output* at = &root;
+    std::string_view rest = path;
+    for (std::size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+      at = &(*at)[std::string(rest.substr(0, dot))];
+      rest.remove_prefix(dot + 1);
+    }
+    std::visit([&](const auto& v) { (*at)[std::string(rest)] = v; }, value);
+  }
+  return root;
+}
+
+Output summary_json(const MetricSummary& s) {
+  return {{"n", s.n},     {"mean", s.mean},     {"stddev", s.stddev}, {"ci95", Output::array({s.ci95_low, s.ci95_high})},
+          {"min", s.min}, {"median", s.median}, {"max", s.max}};
+}
+
+}  // namespace
+
+const MetricSummary* PointSummary::find(std::string_view metric) const {
+  const auto at = std::ranges::find(metrics, metric, &std::pair<std::string, MetricSummary>::first);
+  return at == metrics.end() ? nullptr : &at->second;
+}
+
+std::vector<PointSummary> summarise_points(std::span<const RunRecord> records) {
+  std::vector<PointSummary> summary;
+  for (std::size_t first = 0; first < records.size();) {
+    std::size_t end = first + 1;
+    while (end < records.size() && same_point(records[end].point, records[first].point)) ++end;
+    const auto group = records.subspan(first, end - first);
+
+    PointSummary& point = summary.emplace_back();
+    point.point = group.front().point;
+    std::map<std::string_view, std::vector<double>> values;
+    for (const RunRecord& record : group) {
+      for (const auto& [path, value] : record.result.metrics) {
+        if (const auto real = number(value)) values[path].push_back(*real);
+      }
+    }
+    for (const auto& [path, value] : group.front().result.metrics) {
+      if (number(value)) point.metrics.emplace_back(path, summarise_metric(values[path]));
+    }
+    first = end;
+  }
+  return summary;
+}
+
+std::string results_text(const Scenario& scenario, std::span<const RunRecord> records,
+                         std::span<const PointSummary> summary) {
+  Output runs = Output::array();
+  for (const RunRecord& record : records) {
+    Output run{{"point", point_json(record.point)},
+               {"seed", record.seed},
+               {"replication", record.replication},
+               {"ended", name_of(record.result.ended)},
+               {"sim_time_s", to_seconds(record.result.sim_time)}};
+    if (!record.result.why.empty()) run["why"] = record.result.why;
+    run["metrics"] = nested(record.result.metrics);
+    runs.push_back(std::move(run));
+  }
+  Output points = Output::array();
+  for (const PointSummary& point : summary) {
+    Output metrics = Output::object();
+    for (const auto& [path, s] : point.metrics) metrics[path] = summary_json(s);
+    points.push_back({{"point", point_json(point.point)}, {"metrics", std::move(metrics)}});
+  }
+  const Output results{{"schema", "vcpusim.results/1"},
+                       {"vcpusim", version()},
+                       {"scenario",
+                        {{"name", scenario.simulation.name},
+                         {"digest", digest(scenario)},
+                         {"resolved", resolved_json(scenario)}}},
+                       {"runs", std::move(runs)},
+                       {"summary", std::move(points)}};
+  return results.dump(1) + "\n";
+}
+
+std::string_view name_of(RunResult::Ended ended) {
+  switch (ended) {
+    case RunResult::Ended::kAtStop: return "at";
+    case RunResult::Ended::kWorkloadsDone: return "workloads_done";
+    case RunResult::Ended::kAtMost: return "at_most";
+    case RunResult::Ended::kDeadlock: break;
+  }
+  return "deadlock";
+}
+
+std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std::span<const PointSummary> summary) {
+  std::vector<ExpectationResult> results;
+  for (const Expectation& e : scenario.expect) {
+    for (const PointSummary& point : summary) {
+      if (!agrees(point.point, e.point)) continue;
+      ExpectationResult& result = results.emplace_back(ExpectationResult{&e, point.point, {}, false});
+      if (const MetricSummary* metric = point.find(e.metric); metric != nullptr) {
+        result.mean = metric->mean;
+        result.holds = metric->mean >= e.at_least.value_or(metric->mean) && metric->mean <= e.at_most.value_or(metric->mean);
+      }
+    }
+  }
+  return results;
+}
+
+std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const PointSummary> summary) {
+  std::vector<FigureResult> results;
+  for (const PublishedFigure& figure : scenario.published) {
+    FigureResult& result = results.emplace_back(FigureResult{&figure, nullptr, {}, {}});
+    const auto at = std::ranges::find_if(summary, [&](const PointSummary& p) { return agrees(p.point, figure.point); });
+    if (at == summary.end()) continue;
+    result.at = &*at;
+    if (const MetricSummary* metric = at->find(figure.metric); metric != nullptr) {
+      result.simulated = metric->mean * units_per_metric_unit(figure.metric, figure.unit).value_or(1);
+      result.error = *result.simulated / figure.value - 1;
+    }
+  }
+  return results;
+}
+
+FigureErrors figure_errors(std::span<const FigureResult> figures, bool fitted) {
+  FigureErrors errors;
+  for (const FigureResult& f : figures) {
+    if (f.figure->fitted != fitted || !f.error) continue;
+    ++errors.count;
+    errors.mean += std::abs(*f.error);
+    errors.worst = std::max(errors.worst, std::abs(*f.error));
+  }
+  if (errors.count > 0) errors.mean /= static_cast<double>(errors.count);
+  return errors;
+}
+
+}  // namespace vcpusim

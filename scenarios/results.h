@@ -1,0 +1,70 @@
+// What a scenario's runs amount to: the results file, and the comparisons with what was expected or published.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scenarios/run_points.h"
+#include "scenarios/scenario.h"
+
+namespace vcpusim {
+
+// Of one metric over the replications at one point.
+struct MetricSummary {
+  std::size_t n = 0;
+  double mean = 0;
+  double stddev = 0;     // of the sample; 0 if n == 1
+  double ci95_low = 0;   // of the mean, by Student's t; both are the mean if n == 1, where nothing is known of it
+  double ci95_high = 0;
+  double min = 0;
+  double median = 0;
+  double max = 0;
+};
+
+struct PointSummary {
+  Point point;
+  std::vector<std::pair<std::string, MetricSummary>> metrics;  // numbers only, in the order of the first record
+
+  const MetricSummary* find(std::string_view metric) const;
+};
+
+// One for each point that has records, in their order. REQUIRES records of one point to stand together.
+std::vector<PointSummary> summarise_points(std::span<const RunRecord> records);
+
+// The results file, schema vcpusim.results/1. Says nothing of clock, host or paths: equal runs, equal bytes.
+std::string results_text(const Scenario& scenario, std::span<const RunRecord> records,
+                         std::span<const PointSummary> summary);
+
+std::string_view name_of(RunResult::Ended ended);  // "at", "workloads_done", "at_most", "deadlock"
+
+// An expectation at one point. It fails if the metric does not exist there.
+struct ExpectationResult {
+  const Expectation* expectation;
+  Point point;
+  std::optional<double> mean;
+  bool holds = false;
+};
+// Points without records are left out.
+std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std::span<const PointSummary> summary);
+
+struct FigureResult {
+  const PublishedFigure* figure;
+  const PointSummary* at;            // null: no such point was run
+  std::optional<double> simulated;   // the mean, in the figure's unit; none if there is no such metric
+  std::optional<double> error;       // relative: simulated / published - 1
+};
+std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const PointSummary> summary);
+
+// How well a group of figures is met.
+struct FigureErrors {
+  std::size_t count = 0;
+  double mean = 0;   // of the errors' absolute values
+  double worst = 0;  // largest absolute value
+};
+FigureErrors figure_errors(std::span<const FigureResult> figures, bool fitted);
+
+}  // namespace vcpusim

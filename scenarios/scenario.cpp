@@ -1,0 +1,118 @@
+#include "scenarios/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scenarios/dotted_path.h"
+#include "scenarios/files.h"
+#include "scenarios/reader.h"
+#include "scenarios/scenario_checks.h"
+
+namespace vcpusim {
+namespace {
+
+// The value at `pointer` or, where there is none, what would hold it.
+const Json& nearest_at(const Json& root, std::string_view pointer) {
+  const Json* at = &root;
+  while (!pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string_view part = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(part.size());
+    const Json* next = nullptr;
+    if (at->is(Json::Type::kArray)) {
+      next = &at->items[std::stoul(std::string(part))];
+    } else {
+      for (const Json::Member& member : at->members) {
+        if (child_pointer("", member.key).substr(1) == part) next = &member.value;
+      }
+    }
+    if (next == nullptr) break;
+    at = next;
+  }
+  return *at;
+}
+
+std::vector<Axis> written_axes(const Json& root) {
+  std::vector<Axis> axes;
+  if (const Json* vary = root.find("vary"); vary != nullptr) {
+    for (const Json::Member& member : vary->members) axes.push_back({member.key, member.value.items});
+  }
+  return axes;
+}
+
+bool apply(Json& root, const Setting& setting, InputErrors& errors) {
+  if (!set_path(root, setting.path, setting.value, errors)) return false;
+  Json* vary = root.find("vary");
+  if (Json* axis = vary == nullptr ? nullptr : vary->find(setting.path); axis != nullptr && axis->is(Json::Type::kArray)) {
+    axis->items = {setting.value};
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Setting> parse_setting(std::string_view option, std::string_view assignment, InputErrors& errors) {
+  const std::string subject = fmt::format("{} {}", option, assignment);
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    errors.add(subject, "expected PATH=VALUE");
+    return {};
+  }
+  const auto source = std::make_shared<const std::string>(subject);
+  const std::string_view text = assignment.substr(equals + 1);
+  InputErrors no_json;
+  auto value = parse_json(text, nullptr, no_json);
+  if (!value || !no_json.empty()) value = Json::string(std::string(text), {});
+  // Whatever is wrong with the value is wrong with the option, not with a line of a file.
+  const std::function<void(Json&)> place = [&](Json& json) {
+    json.place = {source, 0, 0};
+    for (Json& item : json.items) place(item);
+    for (Json::Member& member : json.members) {
+      member.place = {source, 0, 0};
+      place(member.value);
+    }
+  };
+  place(*value);
+  return Setting{std::string(assignment.substr(0, equals)), std::move(*value)};
+}
+
+std::optional<ScenarioDocument> ScenarioDocument::open(const std::filesystem::path& file, InputErrors& errors) {
+  const FileText text = read_file(file, kMostJsonBytes);
+  if (!text.problem.empty()) {
+    errors.add_unreadable(file.string(), text.problem);
+    return {};
+  }
+  return parse(text.text, file.string(), file.parent_path(), errors);
+}
+
+std::optional<ScenarioDocument> ScenarioDocument::parse(std::string_view text, std::string_view name,
+                                                        const std::filesystem::path& folder, InputErrors& errors) {
+  auto root = parse_json(text, std::make_shared<const std::string>(name), errors);
+  if (!root) return {};
+  return ScenarioDocument(std::move(*root), folder);
+}
+
+std::optional<Scenario> ScenarioDocument::load(std::span<const Setting> settings, InputErrors& errors) const {
+  InputErrors found;
+  Json root = root_;
+  for (const Setting& setting : settings) apply(root, setting, found);
+
+  Scenario scenario;
+  ReadSession session{.errors = found, .folder = folder_};
+  Reader::read(session, root, "", [&](ScenarioVisitor& v) { describe(scenario, v); });
+
+  // What is wrong between values can only be told once each of them is right.
+  if (found.empty()) {
+    const Report report = [&](const std::string& pointer, const std::string& message) {
+      found.add(nearest_at(root, pointer).place, pointer, message);
+    };
+    check(scenario, written_axes(root_), report);
+    if (settings.empty() && found.empty()) check_calibrations(scenario, report);
+  }
+  errors.add_all(found);
+  return found.empty() ? std::optional(std::move(scenario)) : std::nullopt;
+}
+
+}  // namespace vcpusim

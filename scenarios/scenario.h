@@ -1,0 +1,95 @@
+// A scenario file, understood.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/config.h"
+#include "scenarios/input_errors.h"
+#include "scenarios/json_document.h"
+#include "scenarios/scenario_visitor.h"
+
+namespace vcpusim {
+
+// What the mean over the replications of a metric must satisfy, at every point that agrees with `point`.
+struct Expectation {
+  std::string metric;
+  Point point;
+  std::optional<double> at_least;
+  std::optional<double> at_most;
+  std::string why;
+};
+
+// A figure that a source reports: `value`, in `unit` if that is not the metric's own, at one point.
+struct PublishedFigure {
+  std::string metric;
+  Point point;
+  double value = 0;
+  std::string unit;               // "", or one of s, ms, us, ns for a metric in seconds or microseconds
+  std::optional<double> tolerance;  // relative error that counts as reproduced: 0.05 is 5 %
+  bool fitted = false;            // used for calibration, hence no prediction
+};
+
+// A named cost whose value was fitted so that the model meets some of the published figures.
+struct Calibration {
+  std::string parameter;  // dotted path; has `value` in this scenario
+  Json value;
+  std::string fitted_on;
+};
+
+struct Scenario {
+  SimulationConfig simulation;
+  std::string summary;
+  std::vector<std::string> sources;
+  std::vector<Expectation> expect;
+  std::vector<Axis> vary;
+  std::vector<PublishedFigure> published;
+  std::vector<Calibration> calibrated;
+};
+
+void describe(Scenario& scenario, ScenarioVisitor& visitor);
+
+// A value for a dotted path: the option --set, or a coordinate of a point.
+struct Setting {
+  std::string path;
+  Json value;  // its place names where the setting came from
+};
+
+// "vms.web.vcpus=4" as a setting. The value is JSON if it is JSON, and text otherwise. None, and an error, if it is
+// no assignment. `option` ("--set") is what errors mention.
+std::optional<Setting> parse_setting(std::string_view option, std::string_view assignment, InputErrors& errors);
+
+// A scenario file before its values are understood: what settings can still be applied to.
+class ScenarioDocument {
+ public:
+  // None if the file cannot be read or is no JSON.
+  static std::optional<ScenarioDocument> open(const std::filesystem::path& file, InputErrors& errors);
+  // `folder` is where program files are looked for, `name` what errors call the document.
+  static std::optional<ScenarioDocument> parse(std::string_view text, std::string_view name,
+                                               const std::filesystem::path& folder, InputErrors& errors);
+
+  // The scenario with these settings, applied in order; a later one wins. A setting of an axis of `vary` leaves
+  // that axis with this one value. None if anything is wrong; `errors` then has all of it.
+  std::optional<Scenario> load(std::span<const Setting> settings, InputErrors& errors) const;
+
+ private:
+  ScenarioDocument(Json root, std::filesystem::path folder) : root_(std::move(root)), folder_(std::move(folder)) {}
+
+  Json root_;
+  std::filesystem::path folder_;
+};
+
+// The whole scenario with every default filled in, as JSON text: --print-config, and `scenario.resolved` of the
+// results. Loads to an equal scenario.
+std::string resolved_text(const Scenario& scenario);
+
+// Lower-case hexadecimal SHA-256 of the resolved scenario in its shortest form.
+std::string digest(const Scenario& scenario);
+
+}  // namespace vcpusim
