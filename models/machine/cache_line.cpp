@@ -29,48 +29,49 @@ Distance CacheLine::nearest_sharer(PcpuId from) const {
   return nearest;
 }
 
-SimTime CacheLine::own(PcpuId pcpu) {
+SimTime CacheLine::own(PcpuId pcpu, Duration access) {
   const SimTime now = machine_->engine().now();
   forget_past_tenures(now);
   for (const Tenure& tenure : tenures_) {
-    if (tenure.pcpu == pcpu && std::max(now, tenure.from) < tenure.until) return std::max(now, tenure.from);
+    const SimTime start = std::max(now, tenure.from);
+    if (tenure.pcpu == pcpu && start < tenure.until) return start + access;
   }
-  const SimTime start = std::max(now, free_at_);
-  Duration cost{};
+  SimTime arrives = std::max(now, free_at_);
   if (!sharers_.empty()) {
-    cost = machine_->store(farthest_sharer(pcpu));
+    arrives = arrival(machine_->store(farthest_sharer(pcpu)), now);
     sharers_.clear();
   } else if (!tenures_.empty()) {
-    cost = machine_->store(machine_->distance(pcpu, tenures_.back().pcpu));
-    tenures_.back().until = start + cost / 2;
+    const Machine::Transfer transfer = machine_->store(machine_->distance(pcpu, tenures_.back().pcpu));
+    arrives = arrival(transfer, now);
+    tenures_.back().until = arrives - transfer.to_requester;
   }
   ++epoch_;
-  free_at_ = start + cost;
-  tenures_.push_back({pcpu, free_at_, kNever});
+  tenures_.push_back({pcpu, arrives, kNever});
+  free_at_ = arrives + access;
   return free_at_;
 }
 
 SimTime CacheLine::load(PcpuId pcpu) {
   const SimTime now = machine_->engine().now();
   forget_past_tenures(now);
-  const Duration hit = machine_->local_access();
+  const Duration access = machine_->local_access();
   for (const Tenure& tenure : tenures_) {
-    if (tenure.pcpu == pcpu && tenure.from <= now && now < tenure.until) return now + hit;
+    if (tenure.pcpu == pcpu && tenure.from <= now && now < tenure.until) return now + access;
   }
-  if (shared_by(pcpu)) return std::max(now, free_at_) + hit;
-  const SimTime start = std::max(now, free_at_);
-  Duration cost{};
+  if (shared_by(pcpu)) return std::max(now, free_at_) + access;
+  SimTime arrives = std::max(now, free_at_);
   if (!sharers_.empty()) {
-    cost = machine_->load_shared(nearest_sharer(pcpu));
+    arrives += machine_->load_shared(nearest_sharer(pcpu));
   } else if (!tenures_.empty()) {
     Tenure& last = tenures_.back();
-    cost = machine_->load(machine_->distance(pcpu, last.pcpu));
-    last.until = start + cost / 2;
+    const Machine::Transfer transfer = machine_->load(machine_->distance(pcpu, last.pcpu));
+    arrives = arrival(transfer, now);
+    last.until = arrives - transfer.to_requester;
     sharers_.push_back(last.pcpu);
   }
   sharers_.push_back(pcpu);
-  free_at_ = start + cost;
-  return free_at_ + hit;
+  free_at_ = arrives;
+  return arrives + access;
 }
 
 void CacheLine::read(LineWatcher& watcher, PcpuId pcpu) {
@@ -123,7 +124,7 @@ void CacheLine::resume(LineWatcher& watcher) {
 
 void CacheLine::queue_atomics_of_watchers() {
   for (const LineWatcher* watcher : watchers_) {
-    if (const PcpuId pcpu = watcher->polling_pcpu(); pcpu != kNoPcpu) own(pcpu);
+    if (const PcpuId pcpu = watcher->polling_pcpu(); pcpu != kNoPcpu) own(pcpu, machine_->local_atomic());
   }
 }
 

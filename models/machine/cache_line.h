@@ -1,19 +1,20 @@
 // A cache line under contention: the place where the cost of a lock hand-off comes from.
 //
-// A line serves its requests one at a time, in the order in which they arrive. A transfer occupies it for the
-// cost that the machine states for the distance between the requester and whoever has the line (the core that
-// modified it, or its sharers). An exclusive request invalidates every copy, so each spinner that polls the line
-// reads it again, and these reads queue up behind one another.
-//
-// A holder keeps hitting its own copy until the snoop of the next transfer reaches it: the first half of that
-// transfer. In this time it can, for instance, take again the lock that it has just released.
+// A line serves its requests one at a time, in the order in which they arrive. A transfer first travels to whoever
+// has the line (the core that modified it, or its sharers), then back to the requester; the machine states both parts
+// by distance. A request for a busy line makes the first part of its way while it waits, so that a contended line
+// moves faster than a lone transfer suggests, and a holder that nobody has snooped yet goes on hitting its own copy:
+// in this time it can, for instance, take again the lock that it has just released. Each holder completes at
+// least the access for which it got the line. An exclusive request invalidates every copy, so that each spinner that
+// polls the line reads it again, and these reads queue up behind one another.
 //
 // Sources: the serialised transfers and their costs by distance are those of David, Guerraoui and Trigonakis,
-// "Everything you always wanted to know about synchronization but were afraid to ask", SOSP 2013; that half of
-// a transfer passes before the snoop arrives is an assumption (request and response cross the same links).
+// "Everything you always wanted to know about synchronization but were afraid to ask", SOSP 2013. Where a transfer
+// divides is a parameter of the machine.
 // Left out: capacity, false sharing, prefetching; a line that nobody has cached costs nothing to get.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -51,8 +52,8 @@ class CacheLine {
   // Queues a request of `pcpu` and returns when it is served. What a write changes must be changed at that time,
   // followed by written().
   SimTime load(PcpuId pcpu);
-  SimTime store(PcpuId pcpu) { return own(pcpu) + machine_->local_access(); }
-  SimTime atomic(PcpuId pcpu) { return own(pcpu) + machine_->local_atomic(); }
+  SimTime store(PcpuId pcpu) { return own(pcpu, machine_->local_access()); }
+  SimTime atomic(PcpuId pcpu) { return own(pcpu, machine_->local_atomic()); }
 
   // An exclusive request has been served (or, for a store that its core does not wait for, has been queued) and
   // the memory on the line is as it left it: watchers that lost their copy queue up to read it again.
@@ -77,7 +78,10 @@ class CacheLine {
     SimTime until;  // when the snoop of the next transfer arrives; kNever if none is queued
   };
 
-  SimTime own(PcpuId pcpu);
+  SimTime own(PcpuId pcpu, Duration access);
+  SimTime arrival(Machine::Transfer transfer, SimTime now) const {
+    return std::max(now + transfer.to_holder, free_at_) + transfer.to_requester;
+  }
   void read(LineWatcher& watcher, PcpuId pcpu);
   void tell(LineWatcher& watcher);
   void forget_past_tenures(SimTime now);

@@ -13,11 +13,15 @@ Machine::Machine(const MachineConfig& config, std::int64_t pcpus, Engine& engine
     places_.push_back({static_cast<std::uint32_t>(socket), static_cast<std::uint32_t>(core),
                        static_cast<std::uint32_t>(socket / config.directly_linked_sockets)});
   }
+  const auto divide = [&](Duration whole) {
+    const Duration to_holder{static_cast<std::int64_t>(static_cast<double>(whole.count()) * config.costs.snoop_share)};
+    return Transfer{to_holder, whole - to_holder};
+  };
   const auto fill = [&](Distance distance, const LineCosts& costs) {
     const auto i = static_cast<std::size_t>(distance);
-    load_[i] = costs.load;
+    load_[i] = divide(costs.load);
     load_shared_[i] = costs.load_shared;
-    store_[i] = costs.store;
+    store_[i] = divide(costs.store);
   };
   fill(Distance::kSameCore, config.costs.same_core);
   fill(Distance::kSameSocket, config.costs.same_socket);

@@ -39,9 +39,14 @@ class Machine {
     return p.core == q.core ? Distance::kSameCore : Distance::kSameSocket;
   }
 
-  Duration load(Distance d) const { return load_[static_cast<std::size_t>(d)]; }
+  // A line transfer, in the two parts that MachineCosts::snoop_share divides it into.
+  struct Transfer {
+    Duration to_holder;
+    Duration to_requester;
+  };
+  Transfer load(Distance d) const { return load_[static_cast<std::size_t>(d)]; }
+  Transfer store(Distance d) const { return store_[static_cast<std::size_t>(d)]; }
   Duration load_shared(Distance d) const { return load_shared_[static_cast<std::size_t>(d)]; }
-  Duration store(Distance d) const { return store_[static_cast<std::size_t>(d)]; }
   Duration local_access() const { return config_.costs.local_access; }
   Duration local_atomic() const { return config_.costs.local_atomic; }
   Duration pause() const { return config_.costs.pause; }
@@ -56,9 +61,9 @@ class Machine {
   MachineConfig config_;
   Engine& engine_;
   std::vector<Place> places_;
-  std::array<Duration, kDistances> load_{};
+  std::array<Transfer, kDistances> load_{};
+  std::array<Transfer, kDistances> store_{};
   std::array<Duration, kDistances> load_shared_{};
-  std::array<Duration, kDistances> store_{};
 };
 
 }  // namespace vcpusim

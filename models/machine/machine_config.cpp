@@ -11,6 +11,8 @@ void LineCosts::describe(ParamVisitor& visitor) {
 void MachineCosts::describe(ParamVisitor& visitor) {
   visitor.duration("local_access", local_access, kAnyDuration, "load or plain store that hits the core's own cache");
   visitor.duration("local_atomic", local_atomic, kAnyDuration, "locked read-modify-write of a line that the core owns");
+  visitor.real("snoop_share", snoop_share, {0, 1},
+               "share of a line transfer that passes before its snoop reaches the holder");
   visitor.duration("pause", pause, kAnyDuration, "one turn of a spin loop: PAUSE, load, branch");
   visitor.group("same_core", "line transfers between SMT siblings", [this](ParamVisitor& v) { same_core.describe(v); });
   visitor.group("same_socket", "line transfers within a socket", [this](ParamVisitor& v) { same_socket.describe(v); });

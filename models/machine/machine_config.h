@@ -12,8 +12,7 @@
 
 namespace vcpusim {
 
-// How long a cache line takes to reach a pCPU over one distance. A line serves one transfer at a time, so each
-// of these is also the time for which the line is occupied.
+// How long a cache line takes to reach a pCPU over one distance, on an otherwise idle line.
 struct LineCosts {
   Duration load{};         // read of a line that another core has modified
   Duration load_shared{};  // read of a line that is clean in a cache at that distance
@@ -24,8 +23,11 @@ struct LineCosts {
 struct MachineCosts {
   Duration local_access{};  // load or plain store that hits the core's own cache
   Duration local_atomic{};  // locked read-modify-write on an owned line, on top of getting the line
-  Duration pause{};         // one turn of a spin loop: a PAUSE, a load that hits, a branch
-  LineCosts same_core;      // between SMT siblings
+  // Share of a transfer that has passed when its snoop reaches the holder of the line. Until then the holder can
+  // use the line; and requests that queue up for a busy line have this part behind them when their turn comes.
+  double snoop_share = 0.5;
+  Duration pause{};     // one turn of a spin loop: a PAUSE, a load that hits, a branch
+  LineCosts same_core;  // between SMT siblings
   LineCosts same_socket;
   LineCosts one_hop;   // neighbouring sockets
   LineCosts two_hops;  // sockets without a direct link

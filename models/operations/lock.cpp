@@ -32,6 +32,7 @@ class LockSection final : public Operation {
     } else {
       for (const auto& operation : body_) co_await operation->run(self);
     }
+    lock.releasing(self);
     co_await lock.algorithm().release(self);
     self.set_activity(before);
   }

@@ -26,7 +26,9 @@ class Fill final : public OperationVisitor {
   void real(std::string_view, double&, RealRange, std::string_view) override {}
   void flag(std::string_view, bool&, std::string_view) override {}
   void group(std::string_view, std::string_view, const std::function<void(ParamVisitor&)>&) override {}
-  void distribution(std::string_view key, Distribution& value, std::string_view) override { set(distributions, key, value); }
+  void distribution(std::string_view key, Distribution& value, std::string_view) override {
+    set(distributions, key, value);
+  }
   void optional_distribution(std::string_view key, Distribution& value, std::string_view) override {
     set(distributions, key, value);
   }
