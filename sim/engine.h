@@ -103,14 +103,27 @@ class Engine {
            ((Wide{static_cast<std::uint64_t>(b.time)} << 64) | b.order);
   }
 
+  // The earlier of two, chosen without a branch and without a trip through memory: set_key waits for one such choice
+  // after another. A plain conditional is best where it stays one; clang makes it a branch, which half the time costs
+  // more than the whole loop.
+  static Key earliest(const Key& a, const Key& b) {
+#ifdef __clang__
+    const std::uint64_t choose_a = 0 - std::uint64_t{earlier(a, b)};
+    return {.time = b.time ^ ((a.time ^ b.time) & static_cast<std::int64_t>(choose_a)),
+            .order = b.order ^ ((a.order ^ b.order) & choose_a)};
+#else
+    const bool choose_a = earlier(a, b);
+    return {.time = choose_a ? a.time : b.time, .order = choose_a ? a.order : b.order};
+#endif
+  }
+
   void set_key(std::uint32_t slot, Key key) {
     if (slot == firing_) firing_ = kNone;
     std::size_t node = capacity_ + slot;
     Key* const tree = tree_.data();
     tree[node] = key;
     while (node > 1) {
-      const Key& rival = tree[node ^ 1];
-      key = earlier(rival, key) ? rival : key;
+      key = earliest(tree[node ^ 1], key);
       node >>= 1;
       tree[node] = key;
     }
@@ -119,6 +132,7 @@ class Engine {
   void retire_firing() { set_key(firing_, kIdle); }
 
   TimerId add_timer(void (*call)(void*), void* actor);
+  void fetch_ahead() const;
   void grow();
   void renumber();
 
