@@ -22,6 +22,8 @@ bool check_points(const ScenarioDocument& document, std::span<const Setting> set
 // Whether `point` has all the coordinates of `part`.
 bool agrees(const Point& point, const Point& part);
 
+std::string point_text(const Point& point);  // as JSON on one line
+
 // "threads=4 lock=ticket": for messages. Empty for the empty point.
 std::string describe_point(const Point& point);
 

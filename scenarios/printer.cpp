@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/operation.h"
+#include "scenarios/points.h"
 #include "scenarios/sha256.h"
 #include "scenarios/text_forms.h"
 
@@ -239,6 +240,8 @@ nlohmann::ordered_json point_json(const Point& point) {
   for (const Coordinate& coordinate : point) object[coordinate.path] = to_library_json(coordinate.value);
   return object;
 }
+
+std::string point_text(const Point& point) { return point_json(point).dump(); }
 
 nlohmann::ordered_json resolved_json(const Scenario& scenario) {
   return Printer::print([&](ScenarioVisitor& v) { describe(const_cast<Scenario&>(scenario), v); });

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "scenarios/dotted_path.h"
@@ -53,29 +53,32 @@ bool apply(Json& root, const Setting& setting, InputErrors& errors) {
 
 }  // namespace
 
-std::optional<Setting> parse_setting(std::string_view option, std::string_view assignment, InputErrors& errors) {
-  const std::string subject = fmt::format("{} {}", option, assignment);
-  const std::size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    errors.add(subject, "expected PATH=VALUE");
-    return {};
-  }
-  const auto source = std::make_shared<const std::string>(subject);
-  const std::string_view text = assignment.substr(equals + 1);
+Setting make_setting(std::string_view origin, std::string_view path, std::string_view text) {
   InputErrors no_json;
   auto value = parse_json(text, nullptr, no_json);
   if (!value || !no_json.empty()) value = Json::string(std::string(text), {});
   // Whatever is wrong with the value is wrong with the option, not with a line of a file.
-  const std::function<void(Json&)> place = [&](Json& json) {
-    json.place = {source, 0, 0};
-    for (Json& item : json.items) place(item);
+  const Place place{std::make_shared<const std::string>(origin), 0, 0};
+  const std::function<void(Json&)> put_place = [&](Json& json) {
+    json.place = place;
+    for (Json& item : json.items) put_place(item);
     for (Json::Member& member : json.members) {
-      member.place = {source, 0, 0};
-      place(member.value);
+      member.place = place;
+      put_place(member.value);
     }
   };
-  place(*value);
-  return Setting{std::string(assignment.substr(0, equals)), std::move(*value)};
+  put_place(*value);
+  return {std::string(path), std::move(*value)};
+}
+
+std::optional<Setting> parse_setting(std::string_view option, std::string_view assignment, InputErrors& errors) {
+  const std::string origin = fmt::format("{} {}", option, assignment);
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    errors.add(origin, "expected PATH=VALUE");
+    return {};
+  }
+  return make_setting(origin, assignment.substr(0, equals), assignment.substr(equals + 1));
 }
 
 std::optional<ScenarioDocument> ScenarioDocument::open(const std::filesystem::path& file, InputErrors& errors) {
@@ -92,6 +95,11 @@ std::optional<ScenarioDocument> ScenarioDocument::parse(std::string_view text, s
   auto root = parse_json(text, std::make_shared<const std::string>(name), errors);
   if (!root) return {};
   return ScenarioDocument(std::move(*root), folder);
+}
+
+bool ScenarioDocument::is_scenario() const {
+  const Json* schema = root_.find("schema");
+  return schema != nullptr && schema->is(Json::Type::kString) && schema->text.starts_with("vcpusim.scenario/");
 }
 
 std::optional<Scenario> ScenarioDocument::load(std::span<const Setting> settings, InputErrors& errors) const {

@@ -61,8 +61,10 @@ struct Setting {
   Json value;  // its place names where the setting came from
 };
 
-// "vms.web.vcpus=4" as a setting. The value is JSON if it is JSON, and text otherwise. None, and an error, if it is
-// no assignment. `option` ("--set") is what errors mention.
+// The value is JSON if `text` is JSON, and a text otherwise. `origin` ("--seed 7") is what errors mention.
+Setting make_setting(std::string_view origin, std::string_view path, std::string_view text);
+
+// "vms.web.vcpus=4" as a setting. None, and an error, if it is no assignment. Errors mention `option` ("--set").
 std::optional<Setting> parse_setting(std::string_view option, std::string_view assignment, InputErrors& errors);
 
 // A scenario file before its values are understood: what settings can still be applied to.
@@ -73,6 +75,9 @@ class ScenarioDocument {
   // `folder` is where program files are looked for, `name` what errors call the document.
   static std::optional<ScenarioDocument> parse(std::string_view text, std::string_view name,
                                                const std::filesystem::path& folder, InputErrors& errors);
+
+  // Whether the document says of itself that it is one.
+  bool is_scenario() const;
 
   // The scenario with these settings, applied in order; a later one wins. A setting of an axis of `vary` leaves
   // that axis with this one value. None if anything is wrong; `errors` then has all of it.

@@ -1,0 +1,48 @@
+// What the commands of the program have in common.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vcpusim {
+
+enum ExitStatus : int {
+  kExitDone = 0,
+  kExitFailed = 1,       // it ran, but an expectation does not hold, or the run could not end
+  kExitWrongInput = 2,   // the input or the command line is wrong; nothing was run
+  kExitFile = 3,         // a file could not be read or written
+  kExitInterrupted = 130,
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view arguments;  // "FILE..."
+  std::string_view summary;
+  int (*run)(const Command& command, const std::vector<std::string>& arguments);
+};
+
+// In the order of the help.
+std::span<const Command> commands();
+
+int run_command(const Command& command, const std::vector<std::string>& arguments);
+int validate_command(const Command& command, const std::vector<std::string>& arguments);
+int schema_command(const Command& command, const std::vector<std::string>& arguments);
+int list_command(const Command& command, const std::vector<std::string>& arguments);
+int describe_command(const Command& command, const std::vector<std::string>& arguments);
+
+// The command line is wrong: main says so and returns kExitWrongInput.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The command's options are what the user may write with dashes; whatever else they write is in "arguments", a
+// vector of strings. Adds --help; if it is given, prints it, and the map has "help".
+boost::program_options::variables_map parse_command(const Command& command, const std::vector<std::string>& arguments,
+                                                    boost::program_options::options_description options);
+
+}  // namespace vcpusim

@@ -1,0 +1,181 @@
+#include "tools/vcpusim/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "scenarios/points.h"
+#include "tools/vcpusim/terminal.h"
+
+namespace vcpusim {
+namespace {
+
+// The shortest end of each path that tells it from the others: "vms.g.guest.locks.l.kind" is "kind" if no other
+// axis ends so.
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    std::size_t dot = path.rfind('.');
+    const auto ends_with_it = [&](const std::string& other) { return other.ends_with(path.substr(dot)); };
+    while (dot != std::string::npos && std::ranges::count_if(paths, ends_with_it) > 1) {
+      dot = dot == 0 ? std::string::npos : path.rfind('.', dot - 1);
+    }
+    names.push_back(dot == std::string::npos ? path : path.substr(dot + 1));
+  }
+  return names;
+}
+
+std::vector<std::string> axis_names(const Scenario& scenario) {
+  std::vector<std::string> paths;
+  for (const Axis& axis : scenario.vary) paths.push_back(axis.path);
+  return short_names(paths);
+}
+
+std::string value_text(const Json& value) { return value.is(Json::Type::kString) ? value.text : value.describe(); }
+
+// "vms.g.tasks.t.elapsed_s" is shown as "t elapsed_s", with the VM before it if there are several.
+struct Column {
+  std::string metric;
+  std::string heading;
+};
+
+std::vector<Column> columns_of(const Scenario& scenario) {
+  constexpr std::array<std::string_view, 2> kOfTasks{"elapsed_s", "operations_per_s"};
+  constexpr std::array<std::string_view, 2> kOfLocks{"wait_us.mean", "wait_us.p99"};
+  std::vector<Column> columns;
+  const auto add = [&](const VmConfig& vm, std::string_view part, std::string_view name, std::string_view metric) {
+    const std::string owner = scenario.simulation.vms.size() > 1 ? vm.name + " " : "";
+    columns.push_back({fmt::format("vms.{}.{}.{}.{}", vm.name, part, name, metric),
+                       fmt::format("{}{} {}", owner, name, metric)});
+  };
+  for (const VmConfig& vm : scenario.simulation.vms) {
+    for (const TaskConfig& task : vm.tasks) {
+      for (const std::string_view metric : kOfTasks) add(vm, "tasks", task.name, metric);
+    }
+    for (const LockConfig& lock : vm.guest.locks) {
+      for (const std::string_view metric : kOfLocks) add(vm, "locks", lock.name, metric);
+    }
+  }
+  constexpr std::size_t kMostColumns = 8;  // the results file has the rest
+  if (columns.size() > kMostColumns) columns.resize(kMostColumns);
+  return columns;
+}
+
+std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * ratio); }
+
+// Rows are the values of the first axis, columns those of the second: as most papers print it.
+std::string pivot(const Scenario& scenario, std::span<const FigureResult> figures) {
+  const Axis& rows = scenario.vary[0];
+  const Axis& columns = scenario.vary[1];
+  std::vector<std::string> heading{axis_names(scenario)[0]};
+  for (const Json& column : columns.values) {
+    heading.insert(heading.end(), {value_text(column), "simulated", "error", ""});
+  }
+  TextTable table(heading);
+  for (const Json& row : rows.values) {
+    std::vector<std::string> cells{value_text(row)};
+    for (const Json& column : columns.values) {
+      const auto f = std::ranges::find_if(figures, [&](const FigureResult& figure) {
+        return agrees({{rows.path, row}, {columns.path, column}}, figure.figure->point);
+      });
+      if (f == figures.end()) {
+        cells.insert(cells.end(), {"-", "-", "-", ""});
+      } else {
+        cells.insert(cells.end(), {short_number(f->figure->value), f->simulated ? short_number(*f->simulated) : "-",
+                                   f->error ? percent(*f->error) : "-", f->figure->fitted ? "fitted" : ""});
+      }
+    }
+    table.add(cells);
+  }
+  return table.text();
+}
+
+std::string list(const Scenario& scenario, std::span<const FigureResult> figures) {
+  std::vector<std::string> heading = axis_names(scenario);
+  heading.insert(heading.end(), {"metric", "published", "simulated", "error", ""});
+  TextTable table(heading);
+  for (const FigureResult& f : figures) {
+    std::vector<std::string> cells;
+    for (const Axis& axis : scenario.vary) {
+      const auto at = std::ranges::find(f.figure->point, axis.path, &Coordinate::path);
+      cells.push_back(at == f.figure->point.end() ? "any" : value_text(at->value));
+    }
+    const std::string unit = f.figure->unit.empty() ? "" : fmt::format(" [{}]", f.figure->unit);
+    cells.insert(cells.end(), {f.figure->metric + unit, short_number(f.figure->value),
+                               f.simulated ? short_number(*f.simulated) : "-", f.error ? percent(*f.error) : "-",
+                               f.figure->fitted ? "fitted" : ""});
+    table.add(cells);
+  }
+  return table.text();
+}
+
+std::string errors_line(std::span<const FigureResult> figures, bool fitted) {
+  const FigureErrors errors = figure_errors(figures, fitted);
+  if (errors.count == 0) return {};
+  return fmt::format("{} {}: mean error {:.1f} %, worst {:.1f} %\n", errors.count, fitted ? "fitted" : "predicted",
+                     100 * errors.mean, 100 * errors.worst);
+}
+
+}  // namespace
+
+std::string results_table(const Scenario& scenario, std::span<const PointSummary> summary) {
+  std::vector<Column> columns = columns_of(scenario);
+  std::erase_if(columns, [&](const Column& column) {
+    return std::ranges::none_of(summary, [&](const PointSummary& point) { return point.find(column.metric) != nullptr; });
+  });
+  std::vector<std::string> heading = axis_names(scenario);
+  for (const Column& column : columns) heading.push_back(column.heading);
+  if (heading.empty()) return {};
+  TextTable table(heading);
+  for (const PointSummary& point : summary) {
+    std::vector<std::string> cells;
+    for (const Coordinate& coordinate : point.point) cells.push_back(value_text(coordinate.value));
+    for (const Column& column : columns) {
+      const MetricSummary* metric = point.find(column.metric);
+      const bool spread = metric != nullptr && metric->n > 1;
+      cells.push_back(metric == nullptr ? "-"
+                      : spread ? fmt::format("{} +- {}", short_number(metric->mean),
+                                             short_number(metric->ci95_high - metric->mean))
+                               : short_number(metric->mean));
+    }
+    table.add(cells);
+  }
+  return table.text();
+}
+
+std::string published_table(const Scenario& scenario, std::span<const PointSummary> summary) {
+  // A scenario of many points that was interrupted shows what it has.
+  std::vector<FigureResult> figures = compare_figures(scenario, summary);
+  std::erase_if(figures, [](const FigureResult& f) { return f.at == nullptr; });
+  if (figures.empty()) return {};
+  const PublishedFigure& first = *figures.front().figure;
+  const bool same_metric = std::ranges::all_of(
+      figures, [&](const FigureResult& f) { return f.figure->metric == first.metric && f.figure->unit == first.unit; });
+  std::string text;
+  if (scenario.vary.size() == 2 && same_metric) {
+    text = fmt::format("{}{}, published and simulated\n", first.metric, first.unit.empty() ? "" : " in " + first.unit);
+    text += pivot(scenario, figures);
+  } else {
+    text = list(scenario, figures);
+  }
+  return text + errors_line(figures, false) + errors_line(figures, true);
+}
+
+std::string failed_expectations(std::span<const ExpectationResult> results) {
+  std::string text;
+  for (const ExpectationResult& result : results) {
+    if (result.holds) continue;
+    const Expectation& e = *result.expectation;
+    const std::string point = describe_point(result.point);
+    text += fmt::format("expectation failed{}{}: {} is {}", point.empty() ? "" : " at ", point, e.metric,
+                        result.mean ? fmt::to_string(*result.mean) : "no metric of the results");
+    if (e.at_least) text += fmt::format(", expected >= {}", *e.at_least);
+    if (e.at_most) text += fmt::format("{} <= {}", e.at_least ? " and" : ", expected", *e.at_most);
+    text += fmt::format(" ({})\n", e.why);
+  }
+  return text;
+}
+
+}  // namespace vcpusim
