@@ -15,6 +15,12 @@ namespace vcpusim::locks {
 }
 #undef VCPUSIM_KIND
 
+#define VCPUSIM_KIND(name) SchedulerKind name();
+namespace vcpusim::schedulers {
+#include "schedulers.def"
+}
+#undef VCPUSIM_KIND
+
 #define VCPUSIM_KIND(name) OperationKind name();
 namespace vcpusim::operations {
 #include "operations.def"
@@ -101,6 +107,15 @@ std::span<const LockKind> lock_kinds() {
 }
 #undef VCPUSIM_KIND
 
+#define VCPUSIM_KIND(name) schedulers::name(),
+std::span<const SchedulerKind> scheduler_kinds() {
+  static const std::vector<SchedulerKind> kinds = sorted_by_name<SchedulerKind>({
+#include "schedulers.def"
+  });
+  return kinds;
+}
+#undef VCPUSIM_KIND
+
 #define VCPUSIM_KIND(name) operations::name(),
 std::span<const OperationKind> operation_kinds() {
   static const std::vector<OperationKind> kinds = sorted_by_name<OperationKind>({
@@ -121,6 +136,7 @@ std::span<const MachineKind> machine_kinds() {
 
 const LockKind* find_lock_kind(std::string_view name) { return find(lock_kinds(), name); }
 const OperationKind* find_operation_kind(std::string_view name) { return find(operation_kinds(), name); }
+const SchedulerKind* find_scheduler_kind(std::string_view name) { return find(scheduler_kinds(), name); }
 const MachineKind* find_machine_kind(std::string_view name) { return find(machine_kinds(), name); }
 
 void apply_params(const Kind& kind, const std::function<void(ParamVisitor&)>& describe) {

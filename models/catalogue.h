@@ -1,4 +1,4 @@
-// What kinds of locks, operations and machines there are.
+// What kinds of locks, host schedulers, operations and machines there are.
 //
 // Each kind is one function in one file (for a lock: `LockKind ticket()` in models/locks/ticket.cpp) and one name
 // in models/CMakeLists.txt, from which the tables here are generated. There are no static initialisers: nothing
@@ -16,6 +16,8 @@
 
 namespace vcpusim {
 
+class HostScheduler;
+class HostView;
 class Lock;
 struct LockSite;
 
@@ -25,6 +27,14 @@ struct LockKind {
   std::string_view source;                                // where the algorithm and its constants come from
   void (*describe)(ParamVisitor&);                        // visits the parameters, holding their defaults
   std::unique_ptr<Lock> (*make)(const Kind&, LockSite&);  // REQUIRES kind.name == name
+};
+
+struct SchedulerKind {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  void (*describe)(ParamVisitor&);
+  std::unique_ptr<HostScheduler> (*make)(const Kind&, HostView&);  // REQUIRES kind.name == name
 };
 
 struct OperationKind {
@@ -44,11 +54,13 @@ struct MachineKind {
 std::span<const LockKind> lock_kinds();
 std::span<const OperationKind> operation_kinds();
 std::span<const MachineKind> machine_kinds();
+std::span<const SchedulerKind> scheduler_kinds();
 
 // Null if there is no such kind.
 const LockKind* find_lock_kind(std::string_view name);
 const OperationKind* find_operation_kind(std::string_view name);
 const MachineKind* find_machine_kind(std::string_view name);
+const SchedulerKind* find_scheduler_kind(std::string_view name);
 
 // Sets the fields that `kind` names; the others keep what they hold. REQUIRES that the values were accepted by a
 // visitor of the same description.
