@@ -36,7 +36,7 @@ class RoundRobin final : public HostScheduler {
     const PcpuSet& allowed = host_.vcpus()[vcpu].affinity;
     PcpuId best = kNoPcpu;
     for (std::uint32_t i = 0; i < queues_.size(); ++i) {
-      const PcpuId pcpu(i);
+      const PcpuId pcpu{i};
       if (!allowed.contains(pcpu)) continue;
       if (best == kNoPcpu || runnable_on(pcpu) < runnable_on(best)) best = pcpu;
     }
