@@ -73,12 +73,11 @@ Duration LatencyHistogram::quantile(double q) const {
   constexpr std::uint64_t kMillion = 1'000'000;
   const detail::Int128 share = static_cast<std::int64_t>(q * 1e6 + 0.5);
   const auto rank = static_cast<std::uint64_t>((share * count_ + (kMillion - 1)) / kMillion);
-  std::uint64_t passed = 0;
-  for (std::size_t i = 0; i < classes_.size(); ++i) {
-    passed += classes_[i];
-    if (passed > 0 && passed >= rank) return std::clamp(middle_of(i), min_, max_);
-  }
-  return max_;  // not reached: all records together have the rank count_
+  if (rank <= 1) return min_;
+  if (rank == count_) return max_;
+  std::size_t i = 0;
+  for (std::uint64_t passed = classes_[0]; passed < rank; passed += classes_[i]) ++i;
+  return std::clamp(middle_of(i), min_, max_);
 }
 
 void LatencyHistogram::merge(const LatencyHistogram& other) {

@@ -62,7 +62,8 @@ class LatencyHistogram {
   Duration mean() const;  // to the nearest picosecond
 
   // A duration that at least the share `q` of the records does not exceed, to within the error above: 0.99 for p99.
-  // REQUIRES q in [0, 1]; it is rounded to a millionth, so that 0.999 of 1000 records are 999 and not 1000.
+  // Exactly min() and max() for the first and the last record. REQUIRES q in [0, 1]; it is rounded to a millionth, so
+  // that 0.999 of 1000 records are 999 and not 1000.
   Duration quantile(double q) const;
 
   void merge(const LatencyHistogram& other);
