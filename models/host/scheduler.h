@@ -48,6 +48,9 @@ class HostView {
   virtual bool is_running(VcpuIndex vcpu) const = 0;
   // Makes `pcpu` call pick() soon (after the cost of a reschedule IPI, if it is another pCPU's).
   virtual void reschedule(PcpuId pcpu) = 0;
+  // The scheduler's own timer, for what has to happen whatever the pCPUs do (all of them may be idle): timer_expired()
+  // is called at `at`, once; replaces the time set before, kNever cancels it.
+  virtual void set_timer(SimTime /*at*/) {}
   // For the accounts: a ready vCPU is held back although a pCPU could run it, for the sake of its siblings.
   virtual void set_costopped(VcpuIndex vcpu, bool costopped) = 0;
   // Draws for rules that are random in the original; one stream for the scheduler.
@@ -93,6 +96,9 @@ class HostScheduler {
   virtual SimTime next_check(PcpuId pcpu) = 0;
   // The time has come: true if the running vCPU has to give way to pick().
   virtual bool check(PcpuId pcpu) = 0;
+
+  // The time given to HostView::set_timer has come. No pCPU has been charged for it; reschedule() acts on any.
+  virtual void timer_expired() {}
 
   // The running `vcpu` gives way to whomever the scheduler prefers.
   virtual void yield(VcpuIndex vcpu, PcpuId pcpu) = 0;
