@@ -2,6 +2,7 @@
 // of yours) answers for their ranges; Simulation checks only that what they name exists.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -34,6 +35,11 @@ struct BarrierConfig {
 };
 
 struct GuestConfig {
+  // The guest's clock interrupt on each vCPU. Zero: it has none.
+  Duration tick{};
+  bool tickless_idle = true;  // no tick while a vCPU is idle (NO_HZ); an embedded guest's clock ticks on
+  bool steal_clock = false;   // the guest is told how long its vCPUs were ready but not running
+  Duration timeslice = std::chrono::milliseconds(4);  // of a task when others wait for its vCPU
   std::vector<LockConfig> locks;
   std::vector<BarrierConfig> barriers;  // filled while programs are read
 };
@@ -44,10 +50,28 @@ struct TaskConfig {
   Program program;
 };
 
+// Which pCPUs each vCPU may run on.
+struct AffinityConfig {
+  enum class Rule { kAny, kOneToOne, kLists };
+  Rule rule = Rule::kAny;
+  std::vector<std::vector<std::int64_t>> lists;  // kLists: pCPU numbers of each vCPU
+};
+
+// A hard limit on the CPU time of a VM (CFS bandwidth): `cpus` pCPUs' worth in each period.
+struct QuotaConfig {
+  double cpus = 0;  // 0: no limit
+  Duration period = std::chrono::milliseconds(100);
+  Duration slice = std::chrono::milliseconds(5);  // what a pCPU takes from the VM's pool at a time
+};
+
 struct VmConfig {
   std::string name;
   std::int64_t vcpus = 1;
-  bool native = false;  // no hypervisor: vCPU i is pCPU i, nothing is ever stolen
+  std::int64_t copies = 1;  // more than one: NAME-0, NAME-1, ... all alike
+  bool native = false;      // no hypervisor: each vCPU is a pCPU of its own, nothing is ever stolen
+  AffinityConfig affinity;
+  std::int64_t weight = 1024;  // of each vCPU in the host's scheduler; 1024 is nice 0
+  QuotaConfig quota;
   GuestConfig guest;
   std::vector<TaskConfig> tasks;
 };
@@ -55,6 +79,7 @@ struct VmConfig {
 struct HostConfig {
   MachineConfig machine;
   std::int64_t pcpus = 1;  // the first `pcpus` logical CPUs of the machine are used
+  Kind scheduler{"eevdf", {}};
 };
 
 struct StopConfig {

@@ -75,6 +75,25 @@ void write_lock(const Writer& write, const GuestLock& lock, Duration elapsed) {
   write_histogram(write.in("wait_us"), s.wait);
   write_histogram(write.in("hold_us"), s.hold);
   write("spin_s", s.spin);
+  write("idle_reserved_s", s.idle_reserved);
+  write("holder_preemptions", s.holder_preemptions);
+  write("holder_preempted_s", s.holder_preempted);
+  write("waiter_preemptions", s.waiter_preemptions);
+}
+
+void write_clock(const Writer& write, const Vm& vm) {
+  GuestClock::Statistics total;
+  for (const auto& vcpu : vm.vcpus()) {
+    const GuestClock::Statistics& of_vcpu = vcpu->clock().statistics();
+    total.delivered += of_vcpu.delivered;
+    total.coalesced += of_vcpu.coalesced;
+    total.jitter.merge(of_vcpu.jitter);
+  }
+  write("period_us", to_microseconds(vm.config().guest.tick));
+  write("expected", total.delivered + total.coalesced);
+  write("delivered", total.delivered);
+  write("coalesced", total.coalesced);
+  write_histogram(write.in("jitter_us"), total.jitter);
 }
 
 void write_vm(const Writer& write, const Vm& vm, SimTime since, SimTime now) {
@@ -98,12 +117,34 @@ void write_vm(const Writer& write, const Vm& vm, SimTime since, SimTime now) {
   }
   const auto time = [&](Activity activity) { return spent[static_cast<std::size_t>(activity)]; };
   const Writer times = write.in("time_s");
+  const Duration steal = time(Activity::kReady) + time(Activity::kCostop) + time(Activity::kLimited);
   times("user", time(Activity::kUser));
   times("system", time(Activity::kSystem));
   times("hold", time(Activity::kHold));
   times("spin", time(Activity::kSpin));
+  times("overhead", time(Activity::kOverhead));
+  times("steal", steal);
+  times("halted", time(Activity::kHalted));
   times("idle", time(Activity::kIdle));
-  write("cpu_s", all - time(Activity::kIdle));
+  const Duration waiting = time(Activity::kHalted) + time(Activity::kIdle);
+  write("cpu_s", all - steal - waiting);
+
+  const Writer reported = write.in("guest_reported_s");
+  reported("user", vm.reported().user);
+  reported("system", vm.reported().system);
+  reported("steal", vm.reported().steal);
+
+  const Writer percent = write.in("percent");
+  const auto share = [&](Duration part) {
+    return all > Duration::zero() ? 100 * to_seconds(part) / to_seconds(all) : 0.0;
+  };
+  percent("run", share(all - steal - waiting));
+  percent("ready", share(time(Activity::kReady) + time(Activity::kLimited)));
+  percent("costop", share(time(Activity::kCostop)));
+  percent("limited", share(time(Activity::kLimited)));
+  percent("wait", share(waiting));
+
+  if (vm.config().guest.tick > Duration::zero()) write_clock(write.in("clock"), vm);
 
   for (const Vm::TaskGroup& group : vm.task_groups()) {
     write_tasks(write.in("tasks").in(group.config->name), group, since, now);
@@ -113,21 +154,35 @@ void write_vm(const Writer& write, const Vm& vm, SimTime since, SimTime now) {
 
 }  // namespace
 
-Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::unique_ptr<Vm>>& vms,
+Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::unique_ptr<Vm>>& vms, const Host* host,
                         const Engine& engine, SimTime since) {
   Metrics metrics;
   const Writer root(metrics, "");
   const SimTime now = engine.now();
   const Duration elapsed = now - since;
   Duration busy{};
+  ExitCounts exits;
   for (const auto& vm : vms) {
-    for (const auto& vcpu : vm->vcpus()) busy += elapsed - vcpu->time(Activity::kIdle);
+    for (const auto& vcpu : vm->vcpus()) {
+      if (host == nullptr) busy += elapsed - vcpu->time(Activity::kIdle);
+      exits.halt += vcpu->exits().halt;
+      exits.ipi += vcpu->exits().ipi;
+      exits.timer += vcpu->exits().timer;
+    }
   }
-  const Writer host = root.in("host");
-  host("busy_fraction", elapsed > Duration::zero()
-                            ? to_seconds(busy) / (to_seconds(elapsed) * static_cast<double>(config.host.pcpus))
-                            : 0.0);
-  host("events", engine.events());
+  if (host != nullptr) busy = host->busy_time();
+  const Writer write = root.in("host");
+  const double capacity = to_seconds(elapsed) * static_cast<double>(config.host.pcpus);
+  write("busy_fraction", capacity > 0 ? to_seconds(busy) / capacity : 0.0);
+  if (host != nullptr) {
+    write("context_switches", host->statistics().context_switches);
+    write("migrations", host->statistics().migrations);
+    const Writer by_reason = write.in("exits");
+    by_reason("halt", exits.halt);
+    by_reason("ipi", exits.ipi);
+    by_reason("timer", exits.timer);
+  }
+  write("events", engine.events());
   for (const auto& vm : vms) write_vm(root.in("vms").in(vm->name()), *vm, since, now);
   return metrics;
 }

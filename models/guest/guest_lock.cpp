@@ -1,5 +1,7 @@
 #include "models/guest/guest_lock.h"
 
+#include <algorithm>
+
 #include "sim/check.h"
 
 namespace vcpusim {
@@ -10,23 +12,39 @@ GuestLock::GuestLock(const LockConfig& config, LockSite site) : name_(config.nam
   algorithm_ = kind->make(config.kind, site);
 }
 
-void GuestLock::acquired(const Task& owner, SimTime asked, bool spun) {
+void GuestLock::requested(Task& by) {
+  by.waits_for(this);
+  by.wait = {by.now(), by.vcpu().time(Activity::kSpin)};
+}
+
+void GuestLock::acquired(Task& owner, bool contended) {
   SIM_CHECK(owner_ == nullptr, "two owners of lock \"" + name_ + "\"");
   owner_ = &owner;
+  owner.waits_for(nullptr);
+  owner.holds(*this);
   acquired_at_ = owner.now();
-  const Duration wait = acquired_at_ - asked;
+  for (const auto& [waiter, away] : absent_) {
+    if (waiter == &owner) statistics_.idle_reserved += away;
+  }
+  absent_.clear();
   ++statistics_.acquisitions;
-  statistics_.wait.record(wait);
-  if (spun) {
+  statistics_.wait.record(acquired_at_ - owner.wait.since);
+  if (contended) {
     ++statistics_.contended;
-    statistics_.spin += wait;
+    statistics_.spin += owner.vcpu().time(Activity::kSpin) - owner.wait.spin_before;
   }
 }
 
-void GuestLock::releasing(const Task& owner) {
+void GuestLock::releasing(Task& owner) {
   SIM_CHECK(owner_ == &owner, "lock \"" + name_ + "\" released by a task that does not own it");
   owner_ = nullptr;
-  statistics_.hold.record(owner.now() - acquired_at_);
+  owner.no_longer_holds(*this);
+  released_at_ = owner.now();
+  statistics_.hold.record(released_at_ - acquired_at_);
+}
+
+void GuestLock::waiter_resumed(const Task& waiter, SimTime stopped_at) {
+  if (owner_ == nullptr) absent_.emplace_back(&waiter, waiter.now() - std::max(stopped_at, released_at_));
 }
 
 }  // namespace vcpusim

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/locks/lock.h"
 #include "sim/stats.h"
@@ -20,15 +22,27 @@ class GuestLock {
   Lock& algorithm() { return *algorithm_; }
 
   // Called around the algorithm. Mutual exclusion is checked here, always.
-  void acquired(const Task& owner, SimTime asked, bool spun);
-  void releasing(const Task& owner);
+  void requested(Task& by);
+  void acquired(Task& owner, bool contended);
+  void releasing(Task& owner);
+
+  // What the host does to the vCPUs of its owner and waiters.
+  void holder_preempted() { ++statistics_.holder_preemptions; }
+  void holder_resumed(Duration away) { statistics_.holder_preempted += away; }
+  void waiter_preempted() { ++statistics_.waiter_preemptions; }
+  void waiter_resumed(const Task& waiter, SimTime stopped_at);
 
   struct Statistics {
     std::uint64_t acquisitions = 0;
-    std::uint64_t contended = 0;  // acquisitions that had to spin
+    std::uint64_t contended = 0;  // acquisitions that had to wait
     LatencyHistogram wait;        // from the request to ownership, uncontended ones included
     LatencyHistogram hold;        // from ownership to the unlocking store
-    Duration spin{};              // wait of the contended acquisitions
+    Duration spin{};              // CPU time burnt by waiters
+    // Time in which the lock was free but its next owner was not on a pCPU (LWP).
+    Duration idle_reserved{};
+    std::uint64_t holder_preemptions = 0;  // a vCPU lost its pCPU while its task owned the lock (LHP) ...
+    Duration holder_preempted{};           // ... and for how long
+    std::uint64_t waiter_preemptions = 0;
   };
   const Statistics& statistics() const { return statistics_; }
   void reset_statistics() { statistics_ = {}; }
@@ -39,6 +53,9 @@ class GuestLock {
   std::unique_ptr<Lock> algorithm_;
   const Task* owner_ = nullptr;
   SimTime acquired_at_{};
+  SimTime released_at_{};
+  // Waiters that were off their pCPU since the last release, and for how long: one of them may be the next owner.
+  std::vector<std::pair<const Task*, Duration>> absent_;
   Statistics statistics_;
 };
 

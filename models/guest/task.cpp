@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "models/guest/vm.h"
 #include "sim/check.h"
@@ -49,7 +50,7 @@ void detail::free_frame(void* frame, std::size_t size) noexcept {
 }
 
 Task::Task(Vm& vm, Engine& engine, std::uint64_t seed, const std::string& path)
-    : vm_(vm), engine_(engine), alarm_(engine.add_timer<&Task::wake>(*this)), random_(seed, path, "program") {}
+    : vm_(vm), engine_(engine), alarm_(engine.add_timer<&Task::alarm>(*this)), random_(seed, path, "program") {}
 
 Task::~Task() { program_.reset(); }
 
@@ -67,7 +68,23 @@ void Task::drive() {
   }
 }
 
-void Task::wake() { vcpu_->enqueue(*this); }
+void Task::wake(Task* from) {
+  Vcpu* const waker = from != nullptr ? from->vcpu_ : nullptr;
+  vm_.place(*this).enqueue(*this, waker);
+}
+
+void Task::vcpu_stopped() {
+  preempted_ = true;
+  for (GuestLock* const lock : held_) lock->holder_preempted();
+  if (waiting_for_ != nullptr) waiting_for_->waiter_preempted();
+}
+
+void Task::vcpu_resumed(SimTime stopped_at) {
+  if (std::exchange(preempted_, false)) {
+    for (GuestLock* const lock : held_) lock->holder_resumed(now() - stopped_at);
+  }
+  if (waiting_for_ != nullptr && stopped_at != kNever) waiting_for_->waiter_resumed(*this, stopped_at);
+}
 
 Activity Task::set_activity(Activity activity) {
   const Activity before = activity_;

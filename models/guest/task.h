@@ -89,7 +89,24 @@ class Task {
   // Gives up the vCPU for `span`, or until wake().
   auto sleep(Duration span) { return Sleep{*this, span}; }
   auto block() { return Sleep{*this, std::nullopt}; }
-  void wake();
+  // Lets a task that sleeps or blocks go on. `from` is the task that does it; null: a timer or a device.
+  void wake(Task* from);
+
+  // Lets other tasks of the vCPU have their turn, if there are any.
+  auto yield() {
+    vcpu_->yield_task();
+    return run(Duration::zero());
+  }
+
+  // Sections in which the guest does not switch tasks, and in which interrupts wait. They nest.
+  void disable_preemption() { ++preemption_off; }
+  void enable_preemption() {
+    if (--preemption_off == 0) vcpu_->look_up();
+  }
+  void disable_interrupts() { ++interrupts_off; }
+  void enable_interrupts() {
+    if (--interrupts_off == 0) vcpu_->look_up();
+  }
 
   SimTime now() const { return engine_.now(); }
   Vm& vm() const { return vm_; }
@@ -107,7 +124,25 @@ class Task {
   int repeat_depth = 0;                // repeat bodies that it is inside of
   std::optional<SimTime> finished_at;  // when its program ended
 
+  // ---- locks, for GuestLock ------------------------------------------------------------------------------
+
+  struct Wait {
+    SimTime since;
+    Duration spin_before;  // what its vCPU had spent on spinning then
+  };
+  Wait wait{};  // of the lock that it waits for
+  void waits_for(GuestLock* lock) { waiting_for_ = lock; }
+  void holds(GuestLock& lock) { held_.push_back(&lock); }
+  void no_longer_holds(GuestLock& lock) { std::erase(held_, &lock); }
+
   // ---- for the vCPU and the VM ----------------------------------------------------------------------------
+
+  GuestOp op;
+  int preemption_off = 0;
+  int interrupts_off = 0;
+  // The vCPU has lost its pCPU; it is back on one after having been away since `stopped_at`.
+  void vcpu_stopped();
+  void vcpu_resumed(SimTime stopped_at);
 
   void start(Co program);  // REQUIRES that vcpu is set
   void place_on(Vcpu& vcpu) { vcpu_ = &vcpu; }
@@ -116,7 +151,7 @@ class Task {
   bool finished() const { return finished_at.has_value(); }
 
  private:
-  friend class Co;
+  void alarm() { wake(nullptr); }
   friend void set_innermost(Task& task, Co::Handle innermost) noexcept;
   friend void* detail::allocate_frame(Task& task, std::size_t size);
   friend void detail::free_frame(void* frame, std::size_t size) noexcept;
@@ -193,6 +228,9 @@ class Task {
   Vcpu* vcpu_ = nullptr;
   Activity activity_ = Activity::kUser;
   bool suspended_ = false;
+  bool preempted_ = false;  // the vCPU has lost its pCPU against its will
+  GuestLock* waiting_for_ = nullptr;
+  std::vector<GuestLock*> held_;
   FrameStack frames_;
   std::optional<Co> program_;
   Co::Handle innermost_{};

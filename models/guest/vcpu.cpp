@@ -1,20 +1,66 @@
 #include "models/guest/vcpu.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "models/guest/ipi.h"
 #include "models/guest/task.h"
+#include "models/guest/vm.h"
+#include "models/host/host.h"
+#include "sim/check.h"
 
 namespace vcpusim {
 
-Vcpu::Vcpu(Vm& vm, VcpuId id, const Machine& machine)
-    : vm_(vm), id_(id), engine_(machine.engine()), timer_(engine_.add_timer<&Vcpu::on_timer>(*this)) {}
+Vcpu::Vcpu(Vm& vm, VcpuId id, std::uint32_t index, const Machine& machine)
+    : vm_(vm),
+      id_(id),
+      index_(index),
+      machine_(machine),
+      engine_(machine.engine()),
+      timer_(engine_.add_timer<&Vcpu::on_timer>(*this)),
+      clock_(vm.config().guest.tick, vm.clock_offset(), engine_, *this) {}
 
-void Vcpu::run_natively_on(PcpuId pcpu) { pcpu_ = pcpu; }
+void Vcpu::run_natively_on(PcpuId pcpu, Cores& cores) {
+  pcpu_ = pcpu;
+  cores_ = &cores;
+  state_ = HostState::kRunning;
+  phase_ = Phase::kIdle;
+}
+
+void Vcpu::start() {
+  if (!is_idle() || !vm_.config().guest.tickless_idle) clock_.start();
+}
+
+// ---- guest mode -----------------------------------------------------------------------------------------------
+
+void Vcpu::run_for(Duration span) {
+  GuestOp& op = current_->op;
+  op.kind = GuestOp::Kind::kRun;
+  op.left = span;
+  if (attention_) {
+    enter();
+  } else {
+    phase_since_ = engine_.now();
+    engine_.schedule(timer_, engine_.now() + wall_time(span));
+  }
+}
 
 void Vcpu::poll(CacheLine& line, LineWatcher& watcher, std::optional<Duration> budget) {
-  guest_does(Activity::kSpin);
+  current_->op = {GuestOp::Kind::kPoll, {}, &line, &watcher, budget};
+  current_->set_activity(Activity::kSpin);
+  phase_since_ = engine_.now();
   poll_sees_at_ = kNever;
   poll_ends_at_ = budget ? engine_.now() + *budget : kNever;
   if (budget) engine_.schedule(timer_, poll_ends_at_);
   line.watch(watcher);
+  if (attention_) {
+    suspend();
+    enter();
+  }
+}
+
+PcpuId Vcpu::polling_pcpu(const LineWatcher& watcher) const {
+  return phase_ == Phase::kGuest && current_ != nullptr && current_->op.watcher == &watcher ? pcpu_ : kNoPcpu;
 }
 
 void Vcpu::poll_succeeds(SimTime at) {
@@ -31,29 +77,333 @@ void Vcpu::poll_fails() {
   }
 }
 
+void Vcpu::resume_op() {
+  const SimTime now = engine_.now();
+  GuestOp& op = current_->op;
+  phase_since_ = now;
+  switch (op.kind) {
+    case GuestOp::Kind::kContinue:
+      engine_.schedule(timer_, now);
+      break;
+    case GuestOp::Kind::kRun:
+      engine_.schedule(timer_, now + wall_time(op.left));
+      break;
+    case GuestOp::Kind::kPoll:
+      poll_sees_at_ = kNever;
+      poll_ends_at_ = op.budget ? now + *op.budget : kNever;
+      if (op.budget) engine_.schedule(timer_, poll_ends_at_);
+      op.line->resume(*op.watcher);
+      break;
+  }
+}
+
+void Vcpu::suspend() {
+  const SimTime now = engine_.now();
+  engine_.cancel(timer_);
+  switch (phase_) {
+    case Phase::kOff:
+    case Phase::kIdle:
+      break;
+    case Phase::kOverhead:
+      overhead_ -= std::min(overhead_, now - phase_since_);
+      break;
+    case Phase::kInterrupt:
+      burn_ -= std::min(burn_, work_in(now - phase_since_));
+      break;
+    case Phase::kGuest: {
+      GuestOp& op = current_->op;
+      if (op.kind == GuestOp::Kind::kRun) {
+        op.left -= std::min(op.left, work_in(now - phase_since_));
+      } else if (op.kind == GuestOp::Kind::kPoll && op.budget) {
+        *op.budget -= std::min(*op.budget, now - phase_since_);
+      }
+      break;
+    }
+  }
+  phase_ = Phase::kOff;
+}
+
+void Vcpu::on_timer() {
+  switch (phase_) {
+    case Phase::kOverhead:
+      overhead_ = Duration::zero();
+      phase_ = Phase::kOff;
+      enter();
+      break;
+    case Phase::kInterrupt:
+      burn_ = Duration::zero();
+      finish_handling();
+      phase_ = Phase::kOff;
+      enter();
+      break;
+    case Phase::kGuest:
+      current_->op.kind = GuestOp::Kind::kContinue;
+      current_->op.watcher = nullptr;
+      current_->drive();
+      break;
+    case Phase::kOff:
+    case Phase::kIdle:
+      SIM_CHECK(false, "a vCPU's timer expired while nothing was under way");
+  }
+}
+
+// ---- what comes next ------------------------------------------------------------------------------------------
+
+bool Vcpu::interrupts_enabled() const { return current_ == nullptr || current_->interrupts_off == 0; }
+bool Vcpu::preemptible() const { return current_ == nullptr || current_->preemption_off == 0; }
+
+void Vcpu::enter() {
+  phase_since_ = engine_.now();
+  if (overhead_ > Duration::zero()) {
+    phase_ = Phase::kOverhead;
+    account(Activity::kOverhead);
+    engine_.schedule(timer_, phase_since_ + overhead_);
+    return;
+  }
+  if (handling_ != Handling::kNothing) {
+    begin(handling_, burn_);
+    return;
+  }
+  const TransitionCosts& costs = machine_.transitions();
+  if (interrupts_enabled()) {
+    if (clock_.pending()) {
+      halting_ = false;
+      clock_.deliver();
+      begin(Handling::kTick, costs.guest_tick);
+      return;
+    }
+    if (!ipis_.empty()) {
+      halting_ = false;
+      ipi_under_way_ = ipis_.front();
+      ipis_.pop_front();
+      begin(Handling::kIpi, costs.ipi_handler + ipi_under_way_->handler_work);
+      return;
+    }
+  }
+  if (current_ == nullptr && queue_.empty()) {
+    if (Task* const pulled = vm_.pull_task_for(*this)) queue_.push_back(pulled);
+  }
+  if (!queue_.empty() && preemptible() && (current_ == nullptr || resched_)) {
+    halting_ = false;
+    if (current_ != nullptr) queue_.push_back(std::exchange(current_, nullptr));
+    begin(Handling::kSwitch, costs.guest_switch);
+    return;
+  }
+  attention_ = clock_.pending() || !ipis_.empty();
+  if (current_ == nullptr) {
+    go_idle();
+    return;
+  }
+  phase_ = Phase::kGuest;
+  account(current_->activity());
+  resume_op();
+}
+
+// A handler or a switch of `cost` in the guest's kernel.
+void Vcpu::begin(Handling what, Duration cost) {
+  handling_ = what;
+  burn_ = cost;
+  phase_ = Phase::kInterrupt;
+  account(Activity::kSystem);
+  engine_.schedule(timer_, engine_.now() + wall_time(cost));
+}
+
+void Vcpu::finish_handling() {
+  switch (std::exchange(handling_, Handling::kNothing)) {
+    case Handling::kNothing:
+      break;
+    case Handling::kTick:
+      vm_.account_tick(*this);
+      if (!queue_.empty() && time_on_pcpu() - slice_started_ >= vm_.config().guest.timeslice) resched_ = true;
+      break;
+    case Handling::kIpi: {
+      IpiCall& call = *std::exchange(ipi_under_way_, nullptr);
+      if (--call.outstanding == 0) {
+        call.line.store(pcpu_);
+        call.line.written();
+      }
+      break;
+    }
+    case Handling::kSwitch:
+      resched_ = false;
+      if (!queue_.empty()) {  // it may have been pulled away meanwhile
+        current_ = queue_.front();
+        queue_.pop_front();
+        current_->place_on(*this);
+        slice_started_ = time_on_pcpu();
+      }
+      break;
+  }
+}
+
+void Vcpu::go_idle() {
+  if (vm_.config().guest.tickless_idle) clock_.stop();
+  if (host_ == nullptr) {
+    phase_ = Phase::kIdle;
+    account(Activity::kIdle);
+    cores_->occupy(pcpu_, nullptr);
+    return;
+  }
+  if (!halting_) {
+    halting_ = true;
+    ++exits_.halt;
+    overhead_ = machine_.transitions().vm_exit;
+    if (overhead_ > Duration::zero()) {
+      enter();
+      return;
+    }
+  }
+  halting_ = false;
+  phase_ = Phase::kOff;
+  host_->halt(*this);
+}
+
+// Something has come up: do it now if guest code is executing, wake up if halted, otherwise it is found in time.
+void Vcpu::attend(std::uint64_t ExitCounts::*reason) {
+  attention_ = true;
+  if (phase_ == Phase::kGuest) {
+    suspend();
+    if (host_ != nullptr && reason != nullptr) {
+      ++(exits_.*reason);
+      overhead_ += machine_.transitions().vm_exit;
+    }
+    enter();
+  } else if (phase_ == Phase::kIdle) {
+    phase_ = Phase::kOff;
+    cores_->occupy(pcpu_, this);
+    enter();
+  }
+}
+
 void Vcpu::leave(Task& task) {
   SIM_DCHECK(&task == current_, "a task that does not run cannot leave");
+  task.op = {};
   current_ = nullptr;
-  guest_does(Activity::kIdle);
-  pick_task();
+  resched_ = false;
+  enter();
 }
 
-void Vcpu::enqueue(Task& task) {
+void Vcpu::yield_task() {
+  if (!queue_.empty()) {
+    resched_ = true;
+    attention_ = true;
+  }
+}
+
+void Vcpu::enqueue(Task& task, Vcpu* from) {
   queue_.push_back(&task);
-  if (current_ == nullptr) pick_task();
+  clock_.start();
+  if (state_ == HostState::kHalted) {
+    if (from != nullptr && from != this) {
+      const TransitionCosts& costs = machine_.transitions();
+      ++from->exits_.ipi;
+      from->overhead_ += costs.ipi_send + costs.vm_exit;
+      from->attention_ = true;
+    }
+    if (host_ != nullptr) host_->wake(*this, from == nullptr ? kNoPcpu : from->pcpu_);
+  } else if (phase_ == Phase::kIdle) {
+    attend(nullptr);
+  }
 }
 
-void Vcpu::pick_task() {
-  if (queue_.empty()) return;
-  current_ = queue_.front();
-  queue_.pop_front();
-  guest_does(current_->activity());
-  engine_.schedule(timer_, engine_.now());
+Task* Vcpu::give_task() {
+  if (queue_.empty()) return nullptr;
+  Task* const task = queue_.back();
+  queue_.pop_back();
+  return task;
 }
 
-void Vcpu::on_timer() { current_->drive(); }
+void Vcpu::send_ipi(IpiCall& call, Vcpu& sender) {
+  const TransitionCosts& costs = machine_.transitions();
+  ++call.outstanding;
+  sender.overhead_ += costs.ipi_send;
+  sender.attention_ = true;
+  if (sender.host_ != nullptr) {
+    ++sender.exits_.ipi;
+    sender.overhead_ += costs.vm_exit;
+  }
+  ipis_.push_back(&call);
+  if (state_ == HostState::kHalted) {
+    attention_ = true;
+    host_->wake(*this, sender.pcpu_);
+  } else if (interrupts_enabled() || phase_ != Phase::kGuest) {
+    attend(&ExitCounts::ipi);
+  } else {
+    attention_ = true;
+  }
+}
 
-void Vcpu::guest_does(Activity activity) {
+void Vcpu::tick_is_due() {
+  if (state_ == HostState::kHalted) {
+    attention_ = true;
+    host_->wake(*this, kNoPcpu);
+  } else if (interrupts_enabled() || phase_ != Phase::kGuest) {
+    attend(&ExitCounts::timer);
+  } else {
+    attention_ = true;
+  }
+}
+
+// ---- the host's side ------------------------------------------------------------------------------------------
+
+void Vcpu::dispatched(PcpuId pcpu, Duration overhead) {
+  state_ = HostState::kRunning;
+  pcpu_ = pcpu;
+  overhead_ += overhead;
+  if (current_ != nullptr) current_->vcpu_resumed(stopped_at_);
+  enter();
+}
+
+void Vcpu::descheduled(HostState state) {
+  suspend();
+  state_ = state;
+  stopped_at_ = engine_.now();
+  account(waiting_activity());
+  if (current_ != nullptr && state != HostState::kHalted) current_->vcpu_stopped();
+}
+
+void Vcpu::wait_changed(HostState state) {
+  state_ = state;
+  account(waiting_activity());
+}
+
+void Vcpu::set_costopped(bool costopped) {
+  costopped_ = costopped;
+  if (state_ == HostState::kReady) account(waiting_activity());
+}
+
+Activity Vcpu::waiting_activity() const {
+  switch (state_) {
+    case HostState::kReady:
+      return costopped_ ? Activity::kCostop : Activity::kReady;
+    case HostState::kThrottled:
+      return Activity::kLimited;
+    default:
+      return current_ != nullptr ? Activity::kHalted : Activity::kIdle;
+  }
+}
+
+// ---- SMT ------------------------------------------------------------------------------------------------------
+
+void Vcpu::core_shared(bool shared) {
+  if (shared == core_shared_) return;
+  const bool timed = phase_ == Phase::kInterrupt ||
+                     (phase_ == Phase::kGuest && current_->op.kind == GuestOp::Kind::kRun && engine_.pending(timer_));
+  if (!timed) {
+    core_shared_ = shared;
+    return;
+  }
+  const Phase phase = phase_;
+  suspend();
+  core_shared_ = shared;
+  phase_ = phase;
+  phase_since_ = engine_.now();
+  engine_.schedule(timer_, phase_since_ + wall_time(phase == Phase::kInterrupt ? burn_ : current_->op.left));
+}
+
+// ---- accounting -----------------------------------------------------------------------------------------------
+
+void Vcpu::account(Activity activity) {
   const SimTime now = engine_.now();
   spent_[static_cast<std::size_t>(activity_)] += now - activity_since_;
   activity_since_ = now;
@@ -66,9 +416,20 @@ Duration Vcpu::time(Activity activity) const {
   return total;
 }
 
-void Vcpu::reset_accounts() {
+Duration Vcpu::time_on_pcpu() const {
+  Duration total{};
+  for (const Activity a : {Activity::kUser, Activity::kSystem, Activity::kHold, Activity::kSpin, Activity::kOverhead}) {
+    total += time(a);
+  }
+  return total;
+}
+
+void Vcpu::reset_statistics() {
+  slice_started_ -= time_on_pcpu();
   spent_ = {};
   activity_since_ = engine_.now();
+  exits_ = {};
+  clock_.reset_statistics();
 }
 
 }  // namespace vcpusim

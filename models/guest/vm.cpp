@@ -1,5 +1,6 @@
 #include "models/guest/vm.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/check.h"
@@ -11,7 +12,7 @@ bool GuestBarrier::arrive(Task& task) {
     waiting_.push_back(&task);
     return false;
   }
-  for (Task* const other : std::exchange(waiting_, {})) other->wake();
+  for (Task* const other : std::exchange(waiting_, {})) other->wake(&task);
   return true;
 }
 
@@ -21,22 +22,29 @@ Co run_program(Task& self, const Program& program) {
 }
 }  // namespace
 
-Vm::Vm(const VmConfig& config, std::uint64_t seed, const Machine& machine, Observer& observer)
-    : config_(config), observer_(observer) {
+Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, std::uint32_t first_vcpu, const Machine& machine,
+       Observer& observer)
+    : name_(std::move(name)), config_(config), machine_(machine), observer_(observer) {
   const auto vcpus = static_cast<std::size_t>(config.vcpus);
+  const std::string path = "vms." + name_;
+  if (config.guest.tick > Duration::zero()) {
+    RandomStream random(seed, path, "clock");
+    clock_offset_ =
+        Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(config.guest.tick.count())))};
+  }
   for (const LockConfig& lock : config.guest.locks) {
     locks_.push_back(std::make_unique<GuestLock>(lock, LockSite{machine, vcpus}));
   }
   for (const BarrierConfig& barrier : config.guest.barriers) barriers_.emplace_back(barrier.parties);
-  for (std::size_t i = 0; i < vcpus; ++i) {
-    vcpus_.push_back(std::make_unique<Vcpu>(*this, VcpuId(static_cast<std::uint32_t>(i)), machine));
+  for (std::uint32_t i = 0; i < vcpus; ++i) {
+    vcpus_.push_back(std::make_unique<Vcpu>(*this, VcpuId{i}, first_vcpu + i, machine));
   }
-  const std::string prefix = "vms." + config.name + ".tasks.";
+  steal_seen_.resize(vcpus);
   for (const TaskConfig& task : config.tasks) {
     TaskGroup& group = groups_.emplace_back(TaskGroup{&task, {}});
     for (std::int64_t i = 0; i < task.count; ++i) {
-      group.tasks.push_back(
-          std::make_unique<Task>(*this, machine.engine(), seed, prefix + task.name + "." + std::to_string(i)));
+      group.tasks.push_back(std::make_unique<Task>(*this, machine.engine(), seed,
+                                                   path + ".tasks." + task.name + "." + std::to_string(i)));
     }
   }
 }
@@ -48,9 +56,10 @@ void Vm::start() {
       Vcpu& vcpu = *vcpus_[next++ % vcpus_.size()];
       task->place_on(vcpu);
       task->start(run_program(*task, group.config->program));
-      vcpu.enqueue(*task);
+      vcpu.enqueue(*task, nullptr);
     }
   }
+  for (const auto& vcpu : vcpus_) vcpu->start();
 }
 
 void Vm::task_finished(Task& task) {
@@ -58,9 +67,50 @@ void Vm::task_finished(Task& task) {
   observer_.task_finished();
 }
 
+Vcpu& Vm::place(const Task& task) {
+  Vcpu& last = task.vcpu();
+  if (last.is_idle()) return last;
+  const std::size_t n = vcpus_.size();
+  for (std::size_t i = 1; i < n; ++i) {
+    Vcpu& other = *vcpus_[(index_of(last.id()) + i) % n];
+    if (other.is_idle()) return other;
+  }
+  return last;
+}
+
+Task* Vm::pull_task_for(const Vcpu& vcpu) {
+  Vcpu* longest = nullptr;
+  for (const auto& other : vcpus_) {
+    if (other.get() == &vcpu) continue;
+    // A queue of one behind no current task is about to be served.
+    if (other->waiting_tasks() == 0 || other->current() == nullptr) continue;
+    if (longest == nullptr || other->waiting_tasks() > longest->waiting_tasks()) longest = other.get();
+  }
+  return longest == nullptr ? nullptr : longest->give_task();
+}
+
+void Vm::account_tick(const Vcpu& vcpu) {
+  Duration left = config_.guest.tick;
+  if (config_.guest.steal_clock) {
+    Duration& seen = steal_seen_[index_of(vcpu.id())];
+    const Duration steal = std::min(left, vcpu.steal() - seen);
+    seen += steal;
+    reported_.steal += steal;
+    left -= steal;
+  }
+  const Task* const task = vcpu.current();
+  if (task == nullptr) return;  // idle
+  (task->activity() == Activity::kUser ? reported_.user : reported_.system) += left;
+}
+
 void Vm::reset_statistics() {
   for (const auto& lock : locks_) lock->reset_statistics();
-  for (const auto& vcpu : vcpus_) vcpu->reset_accounts();
+  for (const auto& vcpu : vcpus_) vcpu->reset_statistics();
+  for (TaskGroup& group : groups_) {
+    for (const auto& task : group.tasks) task->operations = 0;
+  }
+  reported_ = {};
+  std::ranges::fill(steal_seen_, Duration::zero());
 }
 
 }  // namespace vcpusim

@@ -37,16 +37,42 @@ class Vm {
     ~Observer() = default;
   };
 
-  Vm(const VmConfig& config, std::uint64_t seed, const Machine& machine, Observer& observer);
+  // `name` is unique on the host; `first_vcpu` is the host-wide index of vCPU 0.
+  Vm(std::string name, const VmConfig& config, std::uint64_t seed, std::uint32_t first_vcpu, const Machine& machine,
+     Observer& observer);
 
-  // Starts every task. REQUIRES that the vCPUs have their pCPUs.
+  // Starts every task. REQUIRES that the vCPUs have been given their host or pCPUs.
   void start();
 
-  const std::string& name() const { return config_.name; }
+  const std::string& name() const { return name_; }
   const VmConfig& config() const { return config_; }
+  const Machine& machine() const { return machine_; }
   GuestLock& lock(std::size_t index) { return *locks_[index]; }
   GuestBarrier& barrier(std::size_t index) { return barriers_[index]; }
   void task_finished(Task& task);
+
+  // Where on the grid of its period the clock of this guest's vCPUs ticks.
+  Duration clock_offset() const { return clock_offset_; }
+
+  // ---- the guest's scheduler ------------------------------------------------------------------------------
+
+  // The vCPU on which a task that can run again is queued: its last one if that is idle, else any idle one, else its
+  // last one. (A guest sees which vCPUs are idle, not which are on a pCPU.)
+  Vcpu& place(const Task& task);
+  // A waiting task for the idle `vcpu`, from the vCPU with the longest queue; null if none waits.
+  Task* pull_task_for(const Vcpu& vcpu);
+
+  // ---- the guest's own accounts ---------------------------------------------------------------------------
+
+  // CPU time as this guest's clock interrupt counts it: each tick charges one period to what it has interrupted,
+  // less what a steal clock says was stolen.
+  struct ReportedTime {
+    Duration user{};
+    Duration system{};
+    Duration steal{};
+  };
+  void account_tick(const Vcpu& vcpu);
+  const ReportedTime& reported() const { return reported_; }
 
   std::vector<std::unique_ptr<Vcpu>>& vcpus() { return vcpus_; }
   const std::vector<std::unique_ptr<Vcpu>>& vcpus() const { return vcpus_; }
@@ -62,8 +88,13 @@ class Vm {
   void reset_statistics();
 
  private:
+  std::string name_;
   const VmConfig& config_;
+  const Machine& machine_;
   Observer& observer_;
+  Duration clock_offset_{};
+  ReportedTime reported_;
+  std::vector<Duration> steal_seen_;  // by vCPU: what its steal clock showed at its last tick
   std::vector<std::unique_ptr<GuestLock>> locks_;
   std::vector<GuestBarrier> barriers_;
   std::vector<std::unique_ptr<Vcpu>> vcpus_;

@@ -1,10 +1,13 @@
 #include "models/machine/machine.h"
 
+#include <cmath>
+
 #include "sim/check.h"
 
 namespace vcpusim {
 
-Machine::Machine(const MachineConfig& config, std::int64_t pcpus, Engine& engine) : config_(config), engine_(engine) {
+Machine::Machine(const MachineConfig& config, std::int64_t pcpus, Engine& engine)
+    : config_(config), engine_(engine), smt_speed_(std::llround(config.costs.smt_speed * kPerMille)) {
   SIM_CHECK(pcpus >= 1 && pcpus <= config.logical_cpus(), "more pCPUs than the machine has");
   places_.reserve(static_cast<std::size_t>(pcpus));
   for (std::int64_t cpu = 0; cpu < pcpus; ++cpu) {

@@ -50,8 +50,17 @@ class Machine {
   Duration local_access() const { return config_.costs.local_access; }
   Duration local_atomic() const { return config_.costs.local_atomic; }
   Duration pause() const { return config_.costs.pause; }
+  // A core whose threads are both busy: how long `work` takes, and what gets done in `time`. Both round so that work
+  // never ends early.
+  Duration time_on_shared_core(Duration work) const {
+    return Duration{detail::mul_div_up(work.count(), kPerMille, smt_speed_)};
+  }
+  Duration work_on_shared_core(Duration time) const { return time * smt_speed_ / kPerMille; }
+  const TransitionCosts& transitions() const { return config_.costs.transitions; }
 
  private:
+  static constexpr std::int64_t kPerMille = 1000;
+
   struct Place {
     std::uint32_t socket;
     std::uint32_t core;
@@ -60,6 +69,7 @@ class Machine {
 
   MachineConfig config_;
   Engine& engine_;
+  std::int64_t smt_speed_;  // in thousandths
   std::vector<Place> places_;
   std::array<Transfer, kDistances> load_{};
   std::array<Transfer, kDistances> store_{};

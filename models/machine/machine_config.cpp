@@ -8,6 +8,21 @@ void LineCosts::describe(ParamVisitor& visitor) {
   visitor.duration("store", store, kAnyDuration, "exclusive ownership of a line from this distance");
 }
 
+void TransitionCosts::describe(ParamVisitor& visitor) {
+  visitor.duration("vm_exit", vm_exit, kAnyDuration, "VM exit, trivial handling and entry");
+  visitor.duration("context_switch", context_switch, kAnyDuration, "host switch of a pCPU from one vCPU to another");
+  visitor.duration("resched_ipi", resched_ipi, kAnyDuration, "from the wish to preempt another pCPU until it decides");
+  visitor.duration("idle_wake", idle_wake, kAnyDuration, "from waking an idle pCPU until it decides");
+  visitor.duration("refill_same_socket", refill_same_socket, kAnyDuration,
+                   "cache refill after a migration in a socket");
+  visitor.duration("refill_other_socket", refill_other_socket, kAnyDuration,
+                   "cache refill after a migration to another socket");
+  visitor.duration("guest_switch", guest_switch, kAnyDuration, "guest switch of a vCPU from one task to another");
+  visitor.duration("guest_tick", guest_tick, kAnyDuration, "the guest's clock interrupt handler");
+  visitor.duration("ipi_send", ipi_send, kAnyDuration, "sending one IPI, beside the exit that it causes");
+  visitor.duration("ipi_handler", ipi_handler, kAnyDuration, "taking an IPI, beside the work that it asks for");
+}
+
 void MachineCosts::describe(ParamVisitor& visitor) {
   visitor.duration("local_access", local_access, kAnyDuration, "load or plain store that hits the core's own cache");
   visitor.duration("local_atomic", local_atomic, kAnyDuration, "locked read-modify-write of a line that the core owns");
@@ -19,6 +34,9 @@ void MachineCosts::describe(ParamVisitor& visitor) {
   visitor.group("one_hop", "line transfers between linked sockets", [this](ParamVisitor& v) { one_hop.describe(v); });
   visitor.group("two_hops", "line transfers between sockets without a direct link",
                 [this](ParamVisitor& v) { two_hops.describe(v); });
+  visitor.real("smt_speed", smt_speed, {0.01, 1}, "speed of a thread while a sibling of its core is busy");
+  visitor.group("transitions", "switches between guest, hypervisor and host",
+                [this](ParamVisitor& v) { transitions.describe(v); });
 }
 
 void MachineConfig::describe(ParamVisitor& visitor) {

@@ -20,6 +20,21 @@ struct LineCosts {
   void describe(ParamVisitor& visitor);
 };
 
+// What the transitions between guest, hypervisor and host cost. All zero on the ideal machine.
+struct TransitionCosts {
+  Duration vm_exit{};              // a VM exit, its trivial handling and the entry that follows
+  Duration context_switch{};       // the host switches a pCPU from one vCPU to another, state load included
+  Duration resched_ipi{};          // from the wish to preempt another pCPU until it decides anew
+  Duration idle_wake{};            // from waking an idle pCPU until it decides
+  Duration refill_same_socket{};   // refilling the caches, once, after a migration within the socket ...
+  Duration refill_other_socket{};  // ... and to another one
+  Duration guest_switch{};         // the guest switches a vCPU from one task to another
+  Duration guest_tick{};           // the guest's clock interrupt handler
+  Duration ipi_send{};             // sending one IPI, beside the exit that it causes
+  Duration ipi_handler{};          // taking an IPI, beside the work that it asks for
+  void describe(ParamVisitor& visitor);
+};
+
 struct MachineCosts {
   Duration local_access{};  // load or plain store that hits the core's own cache
   Duration local_atomic{};  // locked read-modify-write on an owned line, on top of getting the line
@@ -29,8 +44,10 @@ struct MachineCosts {
   Duration pause{};     // one turn of a spin loop: a PAUSE, a load that hits, a branch
   LineCosts same_core;  // between SMT siblings
   LineCosts same_socket;
-  LineCosts one_hop;   // neighbouring sockets
-  LineCosts two_hops;  // sockets without a direct link
+  LineCosts one_hop;     // neighbouring sockets
+  LineCosts two_hops;    // sockets without a direct link
+  double smt_speed = 1;  // speed of a thread while a sibling of its core is busy; alone it runs at 1
+  TransitionCosts transitions;
   void describe(ParamVisitor& visitor);
 };
 

@@ -18,15 +18,18 @@ class LockSection final : public Operation {
     visitor.exactly_one_of(kBodies);
     visitor.optional_distribution("hold", hold_, "CPU time in the critical section");
     visitor.optional_body("do", body_, "operations inside the critical section");
+    visitor.flag("irqs_off", irqs_off_, "interrupts are disabled from the request to the release");
   }
 
   Co run(Task& self) const override {
     GuestLock& lock = self.vm().lock(lock_);
     const Activity before = self.set_activity(Activity::kSystem);
-    const SimTime asked = self.now();
+    if (irqs_off_) self.disable_interrupts();
+    self.disable_preemption();
+    lock.requested(self);
     co_await lock.algorithm().acquire(self);
-    const bool spun = self.set_activity(Activity::kHold) == Activity::kSpin;
-    lock.acquired(self, asked, spun);
+    const bool contended = self.set_activity(Activity::kHold) == Activity::kSpin;
+    lock.acquired(self, contended);
     if (body_.empty()) {
       co_await self.run(hold_.draw(self.random()));
     } else {
@@ -35,12 +38,15 @@ class LockSection final : public Operation {
     lock.releasing(self);
     co_await lock.algorithm().release(self);
     self.set_activity(before);
+    self.enable_preemption();
+    if (irqs_off_) self.enable_interrupts();
   }
 
  private:
   std::size_t lock_ = 0;
   Distribution hold_;
   Program body_;
+  bool irqs_off_ = false;
 };
 
 }  // namespace

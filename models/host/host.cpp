@@ -1,0 +1,199 @@
+#include "models/host/host.h"
+
+#include <algorithm>
+
+#include "sim/check.h"
+
+namespace vcpusim {
+
+Host::Host(const HostConfig& config, const Machine& machine, Cores& cores, std::uint64_t seed, std::vector<Vcpu*> vcpus,
+           std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas)
+    : machine_(machine),
+      cores_(cores),
+      engine_(machine.engine()),
+      random_(seed, "host", "scheduler"),
+      vcpus_(std::move(vcpus)),
+      states_(vcpus_.size(), HostState::kHalted),
+      descriptions_(std::move(descriptions)),
+      pcpus_(machine.pcpus()) {
+  for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
+    Pcpu& pcpu = pcpus_[i];
+    pcpu.host = this;
+    pcpu.id = PcpuId{i};
+    pcpu.timer = engine_.add_timer<&Pcpu::on_timer>(pcpu);
+  }
+  for (const QuotaConfig& quota : quotas) {
+    if (quota.cpus == 0) {
+      quotas_.push_back(nullptr);
+    } else {
+      quotas_.push_back(std::make_unique<Quota>(
+          quota, machine.pcpus(), engine_, [this](VcpuIndex vcpu) { make_ready(vcpu, kNoPcpu, Enqueue::kReleased); }));
+    }
+  }
+  const SchedulerKind* const kind = find_scheduler_kind(config.scheduler.name);
+  SIM_CHECK(kind != nullptr, "no scheduler kind \"" + config.scheduler.name + "\"");
+  scheduler_ = kind->make(config.scheduler, *this);
+}
+
+Host::~Host() = default;
+
+void Host::charge(Pcpu& pcpu) {
+  const Duration ran = now() - pcpu.charged_until;
+  pcpu.charged_until = now();
+  if (pcpu.running == kNoVcpu || ran == Duration::zero()) return;
+  pcpu.busy += ran;
+  scheduler_->charge(pcpu.running, pcpu.id, ran);
+  if (Quota* const quota = quota_of(pcpu.running)) quota->use(pcpu.id, ran);
+}
+
+void Host::rearm(Pcpu& pcpu) {
+  SimTime next = pcpu.decide_at;
+  if (pcpu.running != kNoVcpu) {
+    next = std::min(next, scheduler_->next_check(pcpu.id));
+    if (Quota* const quota = quota_of(pcpu.running)) next = std::min(next, now() + quota->available(pcpu.id));
+  }
+  if (next == kNever) {
+    engine_.cancel(pcpu.timer);
+  } else if (next != engine_.expiry(pcpu.timer)) {
+    engine_.schedule(pcpu.timer, std::max(next, now()));
+  }
+}
+
+void Host::decide_by(Pcpu& pcpu, SimTime at) { pcpu.decide_at = std::min(pcpu.decide_at, at); }
+
+void Host::on_timer(Pcpu& pcpu) {
+  charge(pcpu);
+  if (pcpu.running != kNoVcpu) {
+    Quota* const quota = quota_of(pcpu.running);
+    if (quota != nullptr && quota->available(pcpu.id) == Duration::zero()) {
+      quota->throttle(pcpu.running);
+      leave(pcpu, HostState::kThrottled);
+      return;
+    }
+  }
+  if (pcpu.decide_at <= now() || (pcpu.running != kNoVcpu && scheduler_->check(pcpu.id))) {
+    decide(pcpu, Enqueue::kPreempted);
+  } else {
+    rearm(pcpu);
+  }
+}
+
+void Host::decide(Pcpu& pcpu, Enqueue why) {
+  const VcpuIndex previous = pcpu.running;
+  if (previous != kNoVcpu) {
+    pcpu.running = kNoVcpu;
+    states_[previous] = HostState::kReady;
+    scheduler_->enqueue(previous, pcpu.id, why);
+  }
+  run_next(pcpu, previous);
+}
+
+// Lets `pcpu` run whom the scheduler picks. `previous` has run until now and is ready again; a vCPU that is picked
+// once more does not notice.
+void Host::run_next(Pcpu& pcpu, VcpuIndex previous) {
+  pcpu.decide_at = kNever;
+  VcpuIndex next = scheduler_->pick(pcpu.id);
+  while (next != kNoVcpu) {
+    Quota* const quota = quota_of(next);
+    if (quota == nullptr || quota->available(pcpu.id) > Duration::zero()) break;
+    states_[next] = HostState::kThrottled;
+    quota->throttle(next);
+    if (next != previous) vcpus_[next]->wait_changed(HostState::kThrottled);
+    next = scheduler_->pick(pcpu.id);
+  }
+  pcpu.running = next;
+  if (previous != next && previous != kNoVcpu) vcpus_[previous]->descheduled(states_[previous]);
+  if (next != kNoVcpu) {
+    states_[next] = HostState::kRunning;
+    if (next != previous) dispatch(pcpu, next);
+  } else {
+    cores_.occupy(pcpu.id, nullptr);
+  }
+  rearm(pcpu);
+}
+
+void Host::dispatch(Pcpu& pcpu, VcpuIndex next) {
+  const TransitionCosts& costs = machine_.transitions();
+  Vcpu& vcpu = *vcpus_[next];
+  Duration overhead{};
+  if (pcpu.last != next) {
+    ++statistics_.context_switches;
+    overhead += costs.context_switch;
+  }
+  if (const PcpuId before = vcpu.pcpu(); before != kNoPcpu && before != pcpu.id) {
+    ++statistics_.migrations;
+    const bool same_socket = machine_.distance(before, pcpu.id) <= Distance::kSameSocket;
+    overhead += same_socket ? costs.refill_same_socket : costs.refill_other_socket;
+  }
+  pcpu.last = next;
+  cores_.occupy(pcpu.id, &vcpu);
+  vcpu.dispatched(pcpu.id, overhead);
+}
+
+void Host::leave(Pcpu& pcpu, HostState state) {
+  const VcpuIndex vcpu = pcpu.running;
+  scheduler_->blocked(vcpu, pcpu.id);
+  pcpu.running = kNoVcpu;
+  states_[vcpu] = state;
+  run_next(pcpu, vcpu);
+}
+
+void Host::halt(Vcpu& vcpu) {
+  Pcpu& pcpu = pcpus_[index_of(vcpu.pcpu())];
+  charge(pcpu);
+  if (Quota* const quota = quota_of(pcpu.running)) quota->give_back(pcpu.id);
+  leave(pcpu, HostState::kHalted);
+}
+
+void Host::yield(Vcpu& vcpu) {
+  Pcpu& pcpu = pcpus_[index_of(vcpu.pcpu())];
+  charge(pcpu);
+  scheduler_->yield(pcpu.running, pcpu.id);
+  decide(pcpu, Enqueue::kYielded);
+}
+
+void Host::wake(Vcpu& vcpu, PcpuId waker) {
+  make_ready(vcpu.index(), waker, vcpu.pcpu() == kNoPcpu ? Enqueue::kNew : Enqueue::kWoken);
+}
+
+void Host::make_ready(VcpuIndex index, PcpuId waker, Enqueue why) {
+  Vcpu& vcpu = *vcpus_[index];
+  states_[index] = HostState::kReady;
+  vcpu.wait_changed(HostState::kReady);
+  Pcpu& pcpu = pcpus_[index_of(scheduler_->place(index, vcpu.pcpu(), waker))];
+  SIM_DCHECK(descriptions_[index].affinity.contains(pcpu.id), "a vCPU was placed outside of its affinity");
+  charge(pcpu);
+  scheduler_->enqueue(index, pcpu.id, why);
+  if (pcpu.running == kNoVcpu) {
+    decide_by(pcpu, now() + machine_.transitions().idle_wake);
+  } else if (scheduler_->preempts(index, pcpu.id)) {
+    decide_by(pcpu, pcpu.id == waker ? now() : now() + machine_.transitions().resched_ipi);
+  }
+  rearm(pcpu);
+}
+
+void Host::reschedule(PcpuId id) {
+  Pcpu& pcpu = pcpus_[index_of(id)];
+  const TransitionCosts& costs = machine_.transitions();
+  decide_by(pcpu, now() + (pcpu.running == kNoVcpu ? costs.idle_wake : costs.resched_ipi));
+  if (pcpu.decide_at < engine_.expiry(pcpu.timer)) engine_.schedule(pcpu.timer, pcpu.decide_at);
+}
+
+void Host::reset_statistics() {
+  statistics_ = {};
+  for (Pcpu& pcpu : pcpus_) {
+    charge(pcpu);
+    pcpu.busy = Duration::zero();
+  }
+}
+
+Duration Host::busy_time() const {
+  Duration total{};
+  for (const Pcpu& pcpu : pcpus_) {
+    total += pcpu.busy;
+    if (pcpu.running != kNoVcpu) total += now() - pcpu.charged_until;
+  }
+  return total;
+}
+
+}  // namespace vcpusim

@@ -1,0 +1,95 @@
+// The host: it switches vCPUs on its pCPUs as a scheduler decides, and charges what that costs.
+//
+// A pCPU decides anew when its running vCPU halts or yields (at once), when a woken vCPU preempts (after the cost of a
+// reschedule IPI), and when the scheduler's own check says so. Each decision is an event of the pCPU's one timer, so
+// that a vCPU in the middle of an action is never interrupted by a consequence of that action.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/config.h"
+#include "models/guest/vcpu.h"
+#include "models/host/quota.h"
+#include "models/host/scheduler.h"
+#include "models/machine/cores.h"
+#include "models/machine/machine.h"
+#include "sim/engine.h"
+#include "sim/random.h"
+
+namespace vcpusim {
+
+struct HostStatistics {
+  std::uint64_t context_switches = 0;
+  std::uint64_t migrations = 0;
+};
+
+class Host final : private HostView {
+ public:
+  // `vcpus[i]` is described by `descriptions[i]`; `quotas[vm]` limits a VM. The vCPUs outlive the host.
+  Host(const HostConfig& config, const Machine& machine, Cores& cores, std::uint64_t seed, std::vector<Vcpu*> vcpus,
+       std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas);
+  ~Host();
+
+  // `vcpu`, halted, has something to do. `waker` is the pCPU that found out, kNoPcpu if it was a timer.
+  void wake(Vcpu& vcpu, PcpuId waker);
+  // The running `vcpu` has nothing to do.
+  void halt(Vcpu& vcpu);
+  // The running `vcpu` gives way to another, if the scheduler prefers one.
+  void yield(Vcpu& vcpu);
+
+  const HostStatistics& statistics() const { return statistics_; }
+  void reset_statistics();
+  // Time that pCPUs spent on vCPUs since reset_statistics.
+  Duration busy_time() const;
+
+ private:
+  struct Pcpu {
+    Host* host = nullptr;
+    PcpuId id{};
+    Engine::TimerId timer{};
+    VcpuIndex running = kNoVcpu;
+    SimTime charged_until = kTimeZero;
+    SimTime decide_at = kNever;
+    VcpuIndex last = kNoVcpu;  // whose state the pCPU still has
+    Duration busy{};
+    void on_timer() { host->on_timer(*this); }
+  };
+
+  // HostView
+  SimTime now() const override { return engine_.now(); }
+  const Machine& machine() const override { return machine_; }
+  const std::vector<SchedulableVcpu>& vcpus() const override { return descriptions_; }
+  VcpuIndex running_on(PcpuId pcpu) const override { return pcpus_[index_of(pcpu)].running; }
+  bool is_ready(VcpuIndex vcpu) const override { return states_[vcpu] == HostState::kReady; }
+  bool is_running(VcpuIndex vcpu) const override { return states_[vcpu] == HostState::kRunning; }
+  void reschedule(PcpuId pcpu) override;
+  void set_costopped(VcpuIndex vcpu, bool costopped) override { vcpus_[vcpu]->set_costopped(costopped); }
+  RandomStream& random() override { return random_; }
+
+  void on_timer(Pcpu& pcpu);
+  void charge(Pcpu& pcpu);
+  void decide(Pcpu& pcpu, Enqueue why);
+  void run_next(Pcpu& pcpu, VcpuIndex previous);
+  void dispatch(Pcpu& pcpu, VcpuIndex next);
+  void leave(Pcpu& pcpu, HostState state);
+  void make_ready(VcpuIndex vcpu, PcpuId waker, Enqueue why);
+  void rearm(Pcpu& pcpu);
+  void decide_by(Pcpu& pcpu, SimTime at);
+  Quota* quota_of(VcpuIndex vcpu) { return quotas_[descriptions_[vcpu].vm].get(); }
+
+  const Machine& machine_;
+  Cores& cores_;
+  Engine& engine_;
+  RandomStream random_;
+  std::vector<Vcpu*> vcpus_;
+  std::vector<HostState> states_;
+  std::vector<SchedulableVcpu> descriptions_;
+  std::vector<Pcpu> pcpus_;
+  std::vector<std::unique_ptr<Quota>> quotas_;  // by VM; null: none
+  std::unique_ptr<HostScheduler> scheduler_;
+  HostStatistics statistics_;
+};
+
+}  // namespace vcpusim
