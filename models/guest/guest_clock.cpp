@@ -20,7 +20,7 @@ void GuestClock::expire() {
   owner_.tick_is_due();
 }
 
-void GuestClock::deliver() {
+Duration GuestClock::deliver() {
   const Duration late = engine_.now() - due_;
   const std::int64_t lost = late / period_;
   ++statistics_.delivered;
@@ -29,6 +29,7 @@ void GuestClock::deliver() {
   pending_ = false;
   due_ += (lost + 1) * period_;
   engine_.schedule(timer_, due_);
+  return late;
 }
 
 }  // namespace vcpusim

@@ -46,8 +46,9 @@ class GuestClock {
   void start();
   void stop();
   bool pending() const { return pending_; }
-  // The handler of the pending expiry begins now; those that have passed in the meantime are lost.
-  void deliver();
+  // The handler of the pending expiry begins now; those that have passed in the meantime are lost. Returns how late
+  // it is.
+  Duration deliver();
 
   const Statistics& statistics() const { return statistics_; }
   void reset_statistics() { statistics_ = {}; }

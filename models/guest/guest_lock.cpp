@@ -6,7 +6,8 @@
 
 namespace vcpusim {
 
-GuestLock::GuestLock(const LockConfig& config, LockSite site) : name_(config.name), kind_(config.kind.name) {
+GuestLock::GuestLock(const LockConfig& config, LockSite site, std::uint32_t index, const Tracer& trace)
+    : name_(config.name), kind_(config.kind.name), index_(index), trace_(trace) {
   const LockKind* const kind = find_lock_kind(config.kind.name);
   SIM_CHECK(kind != nullptr, "no lock kind \"" + config.kind.name + "\"");
   algorithm_ = kind->make(config.kind, site);
@@ -27,8 +28,10 @@ void GuestLock::acquired(Task& owner, bool contended) {
     if (waiter == &owner) statistics_.idle_reserved += away;
   }
   absent_.clear();
+  const Duration wait = acquired_at_ - owner.wait.since;
   ++statistics_.acquisitions;
-  statistics_.wait.record(acquired_at_ - owner.wait.since);
+  statistics_.wait.record(wait);
+  trace_(TraceKind::kLockAcquired, owner.index(), index_, wait.count());
   if (contended) {
     ++statistics_.contended;
     statistics_.spin += owner.vcpu().time(Activity::kSpin) - owner.wait.spin_before;
@@ -40,7 +43,9 @@ void GuestLock::releasing(Task& owner) {
   owner_ = nullptr;
   owner.no_longer_holds(*this);
   released_at_ = owner.now();
-  statistics_.hold.record(released_at_ - acquired_at_);
+  const Duration hold = released_at_ - acquired_at_;
+  statistics_.hold.record(hold);
+  trace_(TraceKind::kLockReleased, owner.index(), index_, hold.count());
 }
 
 void GuestLock::waiter_resumed(const Task& waiter, SimTime stopped_at) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/locks/lock.h"
+#include "models/trace_kinds.h"
 #include "sim/stats.h"
 #include "sim/time.h"
 
@@ -15,11 +16,13 @@ namespace vcpusim {
 
 class GuestLock {
  public:
-  GuestLock(const LockConfig& config, LockSite site);
+  // `index` is its number among all locks of the host.
+  GuestLock(const LockConfig& config, LockSite site, std::uint32_t index, const Tracer& trace);
 
   const std::string& name() const { return name_; }
   const std::string& kind() const { return kind_; }
   Lock& algorithm() { return *algorithm_; }
+  const Task* owner() const { return owner_; }
 
   // Called around the algorithm. Mutual exclusion is checked here, always.
   void requested(Task& by);
@@ -50,6 +53,8 @@ class GuestLock {
  private:
   std::string name_;
   std::string kind_;
+  std::uint32_t index_;
+  const Tracer& trace_;
   std::unique_ptr<Lock> algorithm_;
   const Task* owner_ = nullptr;
   SimTime acquired_at_{};

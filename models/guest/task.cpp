@@ -49,8 +49,13 @@ void detail::free_frame(void* frame, std::size_t size) noexcept {
   static_cast<FrameHeader*>(memory)->task->frames_.free(memory, sizeof(FrameHeader) + padded(size));
 }
 
-Task::Task(Vm& vm, Engine& engine, std::uint64_t seed, const std::string& path)
-    : vm_(vm), engine_(engine), alarm_(engine.add_timer<&Task::alarm>(*this)), random_(seed, path, "program") {}
+Task::Task(Vm& vm, Engine& engine, std::uint64_t seed, std::uint32_t index, std::string path)
+    : vm_(vm),
+      engine_(engine),
+      index_(index),
+      path_(std::move(path)),
+      alarm_(engine.add_timer<&Task::alarm>(*this)),
+      random_(seed, path_, "program") {}
 
 Task::~Task() { program_.reset(); }
 
@@ -69,8 +74,23 @@ void Task::drive() {
 }
 
 void Task::wake(Task* from) {
+  off_vcpu_ = false;
   Vcpu* const waker = from != nullptr ? from->vcpu_ : nullptr;
   vm_.place(*this).enqueue(*this, waker);
+}
+
+std::optional<std::string> Task::stuck() const {
+  if (off_vcpu_) {
+    if (engine_.pending(alarm_)) return std::nullopt;
+    return "blocks until others arrive";
+  }
+  if (op.kind != GuestOp::Kind::kPoll || op.budget || op.watcher->condition()) return std::nullopt;
+  if (waiting_for_ == nullptr) return "spins for an answer of other vCPUs";
+  const Task* const owner = waiting_for_->owner();
+  return "waits for lock \"" + waiting_for_->name() + "\", " +
+         (owner == nullptr ? "which nobody holds"
+          : owner == this  ? "which it holds itself"
+                           : "held by " + owner->path_);
 }
 
 void Task::vcpu_stopped() {

@@ -44,7 +44,7 @@ class FrameStack {
 class Task {
  public:
   // `path` names the task in results and random streams ("vms.web.tasks.make.3").
-  Task(Vm& vm, Engine& engine, std::uint64_t seed, const std::string& path);
+  Task(Vm& vm, Engine& engine, std::uint64_t seed, std::uint32_t index, std::string path);
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
   ~Task();
@@ -123,6 +123,11 @@ class Task {
   std::uint64_t operations = 0;        // passes of the outermost repeat body
   int repeat_depth = 0;                // repeat bodies that it is inside of
   std::optional<SimTime> finished_at;  // when its program ended
+
+  const std::string& path() const { return path_; }
+  std::uint32_t index() const { return index_; }  // among all tasks of the host
+  // Why it cannot go on unless another task does something; empty if it can.
+  std::optional<std::string> stuck() const;
 
   // ---- locks, for GuestLock ------------------------------------------------------------------------------
 
@@ -215,6 +220,7 @@ class Task {
     bool await_ready() const { return false; }
     void await_suspend(Co::Handle) const {
       task.suspended_ = true;
+      task.off_vcpu_ = true;
       if (span) task.engine_.schedule(task.alarm_, task.now() + *span);
       task.vcpu_->leave(task);
     }
@@ -223,11 +229,14 @@ class Task {
 
   Vm& vm_;
   Engine& engine_;
+  std::uint32_t index_;
+  std::string path_;
   Engine::TimerId alarm_;
   RandomStream random_;
   Vcpu* vcpu_ = nullptr;
   Activity activity_ = Activity::kUser;
   bool suspended_ = false;
+  bool off_vcpu_ = false;   // sleeps or blocks
   bool preempted_ = false;  // the vCPU has lost its pCPU against its will
   GuestLock* waiting_for_ = nullptr;
   std::vector<GuestLock*> held_;

@@ -168,7 +168,7 @@ void Vcpu::enter() {
   if (interrupts_enabled()) {
     if (clock_.pending()) {
       halting_ = false;
-      clock_.deliver();
+      vm_.trace()(TraceKind::kTick, index_, 0, clock_.deliver().count());
       begin(Handling::kTick, costs.guest_tick);
       return;
     }
@@ -350,6 +350,7 @@ void Vcpu::dispatched(PcpuId pcpu, Duration overhead) {
   state_ = HostState::kRunning;
   pcpu_ = pcpu;
   overhead_ += overhead;
+  vm_.trace()(TraceKind::kDispatch, index_, vcpusim::index_of(pcpu));
   if (current_ != nullptr) current_->vcpu_resumed(stopped_at_);
   enter();
 }
@@ -358,6 +359,7 @@ void Vcpu::descheduled(HostState state) {
   suspend();
   state_ = state;
   stopped_at_ = engine_.now();
+  vm_.trace()(TraceKind::kDeschedule, index_, vcpusim::index_of(pcpu_), static_cast<std::int64_t>(state));
   account(waiting_activity());
   if (current_ != nullptr && state != HostState::kHalted) current_->vcpu_stopped();
 }

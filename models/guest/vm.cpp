@@ -22,9 +22,9 @@ Co run_program(Task& self, const Program& program) {
 }
 }  // namespace
 
-Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, std::uint32_t first_vcpu, const Machine& machine,
-       Observer& observer)
-    : name_(std::move(name)), config_(config), machine_(machine), observer_(observer) {
+Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers first, const Machine& machine,
+       const Tracer& trace, Observer& observer)
+    : name_(std::move(name)), config_(config), machine_(machine), trace_(trace), observer_(observer) {
   const auto vcpus = static_cast<std::size_t>(config.vcpus);
   const std::string path = "vms." + name_;
   if (config.guest.tick > Duration::zero()) {
@@ -33,17 +33,17 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, std::uint32
         Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(config.guest.tick.count())))};
   }
   for (const LockConfig& lock : config.guest.locks) {
-    locks_.push_back(std::make_unique<GuestLock>(lock, LockSite{machine, vcpus}));
+    locks_.push_back(std::make_unique<GuestLock>(lock, LockSite{machine, vcpus}, first.lock++, trace));
   }
   for (const BarrierConfig& barrier : config.guest.barriers) barriers_.emplace_back(barrier.parties);
   for (std::uint32_t i = 0; i < vcpus; ++i) {
-    vcpus_.push_back(std::make_unique<Vcpu>(*this, VcpuId{i}, first_vcpu + i, machine));
+    vcpus_.push_back(std::make_unique<Vcpu>(*this, VcpuId{i}, first.vcpu + i, machine));
   }
   steal_seen_.resize(vcpus);
   for (const TaskConfig& task : config.tasks) {
     TaskGroup& group = groups_.emplace_back(TaskGroup{&task, {}});
     for (std::int64_t i = 0; i < task.count; ++i) {
-      group.tasks.push_back(std::make_unique<Task>(*this, machine.engine(), seed,
+      group.tasks.push_back(std::make_unique<Task>(*this, machine.engine(), seed, first.task++,
                                                    path + ".tasks." + task.name + "." + std::to_string(i)));
     }
   }
@@ -63,6 +63,7 @@ void Vm::start() {
 }
 
 void Vm::task_finished(Task& task) {
+  trace_(TraceKind::kTaskFinished, task.index());
   task.vcpu().leave(task);
   observer_.task_finished();
 }
@@ -101,6 +102,19 @@ void Vm::account_tick(const Vcpu& vcpu) {
   const Task* const task = vcpu.current();
   if (task == nullptr) return;  // idle
   (task->activity() == Activity::kUser ? reported_.user : reported_.system) += left;
+}
+
+std::vector<std::string> Vm::standstill() const {
+  std::vector<std::string> stuck;
+  for (const TaskGroup& group : groups_) {
+    for (const auto& task : group.tasks) {
+      if (task->finished()) continue;
+      const std::optional<std::string> reason = task->stuck();
+      if (!reason) return {};
+      stuck.push_back(task->path() + " " + *reason);
+    }
+  }
+  return stuck;
 }
 
 void Vm::reset_statistics() {

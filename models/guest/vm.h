@@ -1,6 +1,7 @@
 // A virtual machine: vCPUs, the tasks of its guest and the locks and barriers that these share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "models/guest/task.h"
 #include "models/guest/vcpu.h"
 #include "models/machine/machine.h"
+#include "models/trace_kinds.h"
 
 namespace vcpusim {
 
@@ -20,6 +22,7 @@ class GuestBarrier {
   explicit GuestBarrier(std::int64_t parties) : parties_(parties) {}
   // True if `task` is the last to arrive; the others have been woken then. Otherwise it has to block.
   bool arrive(Task& task);
+  bool holds_up(const Task& task) const { return std::ranges::find(waiting_, &task) != waiting_.end(); }
 
  private:
   std::int64_t parties_;
@@ -37,9 +40,16 @@ class Vm {
     ~Observer() = default;
   };
 
-  // `name` is unique on the host; `first_vcpu` is the host-wide index of vCPU 0.
-  Vm(std::string name, const VmConfig& config, std::uint64_t seed, std::uint32_t first_vcpu, const Machine& machine,
-     Observer& observer);
+  // Host-wide numbers of the VM's first vCPU, task and lock.
+  struct Numbers {
+    std::uint32_t vcpu = 0;
+    std::uint32_t task = 0;
+    std::uint32_t lock = 0;
+  };
+
+  // `name` is unique on the host. Everything given by reference outlives the VM.
+  Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers first, const Machine& machine,
+     const Tracer& trace, Observer& observer);
 
   // Starts every task. REQUIRES that the vCPUs have been given their host or pCPUs.
   void start();
@@ -47,6 +57,7 @@ class Vm {
   const std::string& name() const { return name_; }
   const VmConfig& config() const { return config_; }
   const Machine& machine() const { return machine_; }
+  const Tracer& trace() const { return trace_; }
   GuestLock& lock(std::size_t index) { return *locks_[index]; }
   GuestBarrier& barrier(std::size_t index) { return barriers_[index]; }
   void task_finished(Task& task);
@@ -85,12 +96,16 @@ class Vm {
   };
   const std::vector<TaskGroup>& task_groups() const { return groups_; }
 
+  // If no task can ever go on: for each unfinished one, what it waits for. Empty while any can.
+  std::vector<std::string> standstill() const;
+
   void reset_statistics();
 
  private:
   std::string name_;
   const VmConfig& config_;
   const Machine& machine_;
+  const Tracer& trace_;
   Observer& observer_;
   Duration clock_offset_{};
   ReportedTime reported_;

@@ -7,10 +7,12 @@
 namespace vcpusim {
 
 Host::Host(const HostConfig& config, const Machine& machine, Cores& cores, std::uint64_t seed, std::vector<Vcpu*> vcpus,
-           std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas)
+           std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas, const Tracer& trace)
     : machine_(machine),
       cores_(cores),
+      trace_(trace),
       engine_(machine.engine()),
+      scheduler_timer_(engine_.add_timer<&Host::on_scheduler_timer>(*this)),
       random_(seed, "host", "scheduler"),
       vcpus_(std::move(vcpus)),
       states_(vcpus_.size(), HostState::kHalted),
@@ -162,6 +164,7 @@ void Host::make_ready(VcpuIndex index, PcpuId waker, Enqueue why) {
   vcpu.wait_changed(HostState::kReady);
   Pcpu& pcpu = pcpus_[index_of(scheduler_->place(index, vcpu.pcpu(), waker))];
   SIM_DCHECK(descriptions_[index].affinity.contains(pcpu.id), "a vCPU was placed outside of its affinity");
+  trace_(TraceKind::kWake, index, index_of(pcpu.id));
   charge(pcpu);
   scheduler_->enqueue(index, pcpu.id, why);
   if (pcpu.running == kNoVcpu) {
@@ -177,6 +180,14 @@ void Host::reschedule(PcpuId id) {
   const TransitionCosts& costs = machine_.transitions();
   decide_by(pcpu, now() + (pcpu.running == kNoVcpu ? costs.idle_wake : costs.resched_ipi));
   if (pcpu.decide_at < engine_.expiry(pcpu.timer)) engine_.schedule(pcpu.timer, pcpu.decide_at);
+}
+
+void Host::set_timer(SimTime at) {
+  if (at == kNever) {
+    engine_.cancel(scheduler_timer_);
+  } else {
+    engine_.schedule(scheduler_timer_, std::max(at, now()));
+  }
 }
 
 void Host::reset_statistics() {

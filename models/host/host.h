@@ -15,6 +15,7 @@
 #include "models/host/scheduler.h"
 #include "models/machine/cores.h"
 #include "models/machine/machine.h"
+#include "models/trace_kinds.h"
 #include "sim/engine.h"
 #include "sim/random.h"
 
@@ -29,7 +30,7 @@ class Host final : private HostView {
  public:
   // `vcpus[i]` is described by `descriptions[i]`; `quotas[vm]` limits a VM. The vCPUs outlive the host.
   Host(const HostConfig& config, const Machine& machine, Cores& cores, std::uint64_t seed, std::vector<Vcpu*> vcpus,
-       std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas);
+       std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas, const Tracer& trace);
   ~Host();
 
   // `vcpu`, halted, has something to do. `waker` is the pCPU that found out, kNoPcpu if it was a timer.
@@ -67,6 +68,9 @@ class Host final : private HostView {
   void reschedule(PcpuId pcpu) override;
   void set_costopped(VcpuIndex vcpu, bool costopped) override { vcpus_[vcpu]->set_costopped(costopped); }
   RandomStream& random() override { return random_; }
+  void set_timer(SimTime at) override;
+
+  void on_scheduler_timer() { scheduler_->timer_expired(); }
 
   void on_timer(Pcpu& pcpu);
   void charge(Pcpu& pcpu);
@@ -81,7 +85,9 @@ class Host final : private HostView {
 
   const Machine& machine_;
   Cores& cores_;
+  const Tracer& trace_;
   Engine& engine_;
+  Engine::TimerId scheduler_timer_;
   RandomStream random_;
   std::vector<Vcpu*> vcpus_;
   std::vector<HostState> states_;

@@ -1,0 +1,257 @@
+// Strict gang scheduling: the vCPUs of a VM run all together or not at all.
+//
+// Source      Ousterhout, "Scheduling techniques for concurrent systems", ICDCS 1982; the co-scheduling of early ESX
+// Models      time slots over the whole host. At the start of a slot the gangs are taken in the order of the time that
+//             they have had by weight, the least served first, and each is dispatched if pCPUs for all of its vCPUs that
+//             are not halted are left over by those before it, as affinity allows. So the first in order always runs
+//             and no gang starves however many pCPUs it needs; the others fill what remains. The slot lasts the
+//             quantum times the first gang's weight / 1024, and all give way together at its end. Within a slot the
+//             gangs keep that order: a vCPU that wakes joins its gang at once on a free pCPU or on one of a gang
+//             behind it, which then goes as a whole; if neither will do, its own gang goes. A pCPU whose vCPU halts is
+//             offered to waiting gangs that fit whole.
+// Leaves out  variants that keep the pCPU of a halted vCPU for its gang; packing better than first fit
+// Shows       no holder or waiter of a lock is preempted without its siblings; pCPUs idle although vCPUs are ready
+// Deviations  a VM with more vCPUs than pCPUs that it may use cannot be a gang: it is cut, in the order of its vCPUs,
+//             into gangs that each fit; a gang's weight is the mean of its vCPUs'
+// yield_to    not honoured: a sibling runs already, and another VM has to wait for its slot
+#include <algorithm>
+#include <vector>
+
+#include "models/host/scheduler.h"
+
+namespace vcpusim {
+
+namespace {
+
+class Gang final : public HostScheduler {
+ public:
+  struct Params {
+    Duration quantum = std::chrono::milliseconds(10);
+    void describe(ParamVisitor& visitor) {
+      visitor.duration("quantum", quantum, kPositiveDuration,
+                       "length of a slot for weight 1024 (10 ms is an estimate, no product's value)");
+    }
+  };
+
+  Gang(HostView& host, const Params& params)
+      : host_(host), params_(params), pcpus_(host.machine().pcpus()), vcpus_(host.vcpus().size()) {
+    make_gangs();
+    dispatched_.reserve(gangs_.size());
+    waiting_.reserve(gangs_.size());
+  }
+
+  PcpuId place(VcpuIndex vcpu, PcpuId previous, PcpuId) override {
+    const PcpuSet& allowed = affinity(vcpu);
+    const bool may_stay = previous != kNoPcpu && allowed.contains(previous);
+    if (may_stay && pcpus_[index_of(previous)].assigned == kNoVcpu) return previous;
+    PcpuId first = kNoPcpu;
+    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
+      if (!allowed.contains(PcpuId{i})) continue;
+      if (pcpus_[i].assigned == kNoVcpu) return PcpuId{i};
+      if (first == kNoPcpu) first = PcpuId{i};
+    }
+    return may_stay ? previous : first;
+  }
+
+  void enqueue(VcpuIndex vcpu, PcpuId pcpu, Enqueue why) override {
+    PerVcpu& v = vcpus_[vcpu];
+    v.pcpu = pcpu;
+    v.waiting = true;
+    ++pcpus_[index_of(pcpu)].waiting;
+    if (why == Enqueue::kPreempted || why == Enqueue::kYielded) {
+      pcpus_[index_of(pcpu)].picked = kNoVcpu;
+      // Its slot goes on, on another pCPU that has waited for it.
+      if (v.assigned != kNoPcpu && v.assigned != pcpu) host_.reschedule(v.assigned);
+    } else {
+      join(vcpu);
+    }
+    note_costops();
+  }
+
+  bool preempts(VcpuIndex vcpu, PcpuId pcpu) override { return vcpus_[vcpu].assigned == pcpu; }
+
+  void dequeue(VcpuIndex vcpu) override {
+    stop_waiting(vcpu);
+    leave(vcpu);
+    fill();
+    note_costops();
+  }
+
+  void charge(VcpuIndex, PcpuId, Duration) override {}
+
+  void blocked(VcpuIndex vcpu, PcpuId pcpu) override {
+    pcpus_[index_of(pcpu)].picked = kNoVcpu;
+    leave(vcpu);
+  }
+
+  VcpuIndex pick(PcpuId pcpu) override {
+    PerPcpu& here = pcpus_[index_of(pcpu)];
+    if (here.picked != kNoVcpu) {
+      // Picked just now and not let run by the host.
+      leave(here.picked);
+      here.picked = kNoVcpu;
+    }
+    if (host_.now() >= slot_end_) {
+      begin_slot();
+    } else if (here.assigned == kNoVcpu) {
+      fill();
+    }
+    const VcpuIndex next = here.assigned;
+    // Who still runs on another pCPU comes when it has left that one: enqueue() calls this pCPU again.
+    if (next != kNoVcpu && vcpus_[next].waiting) {
+      stop_waiting(next);
+      vcpus_[next].pcpu = pcpu;
+      here.picked = next;
+    }
+    note_costops();
+    return here.picked;
+  }
+
+  SimTime next_check(PcpuId pcpu) override {
+    if (pcpus_[index_of(pcpu)].assigned != host_.running_on(pcpu)) return host_.now();
+    return std::max(host_.now(), slot_end_);
+  }
+  bool check(PcpuId pcpu) override {
+    if (host_.now() >= slot_end_) begin_slot();
+    return pcpus_[index_of(pcpu)].assigned != host_.running_on(pcpu);
+  }
+
+  void yield(VcpuIndex, PcpuId) override {}
+  bool yield_to(VcpuIndex, VcpuIndex) override { return false; }
+
+  std::size_t runnable_on(PcpuId pcpu) const override {
+    return pcpus_[index_of(pcpu)].waiting + (host_.running_on(pcpu) == kNoVcpu ? 0 : 1);
+  }
+  PcpuId queue_of(VcpuIndex vcpu) const override { return vcpus_[vcpu].pcpu; }
+
+ private:
+  using GangIndex = std::uint32_t;
+
+  struct PerVcpu {
+    GangIndex gang = 0;
+    PcpuId pcpu = kNoPcpu;      // where it waits, runs, or ran last
+    PcpuId assigned = kNoPcpu;  // where it is to run in this slot
+    bool ready = false;         // waiting or running
+    bool waiting = false;
+    bool costopped = false;
+  };
+  struct PerPcpu {
+    VcpuIndex assigned = kNoVcpu;
+    VcpuIndex picked = kNoVcpu;
+    std::size_t waiting = 0;
+    std::uint64_t visited = 0;  // searches_ when a search last looked at it
+  };
+  struct OneGang {
+    std::vector<VcpuIndex> vcpus;
+    std::int64_t weight = 0;
+    std::size_t ready = 0;
+    bool dispatched = false;
+    SimTime since = kTimeZero;  // up to which `served` is complete, while dispatched
+    Duration served{};          // time in slots, times 1024 / weight
+  };
+
+  const PcpuSet& affinity(VcpuIndex vcpu) const { return host_.vcpus()[vcpu].affinity; }
+
+  void make_gangs() {
+    std::uint32_t vms = 0;
+    for (const SchedulableVcpu& v : host_.vcpus()) vms = std::max(vms, v.vm + 1);
+    std::vector<std::vector<VcpuIndex>> by_vm(vms);
+    for (VcpuIndex v = 0; v < vcpus_.size(); ++v) by_vm[host_.vcpus()[v].vm].push_back(v);
+    std::vector<VcpuIndex> rest;
+    for (std::vector<VcpuIndex>& vm : by_vm) {
+      while (!vm.empty()) {
+        OneGang gang;
+        rest.clear();
+        for (const VcpuIndex v : vm) {
+          if (assign(v)) {
+            gang.vcpus.push_back(v);
+            gang.weight += host_.vcpus()[v].weight;
+            vcpus_[v].gang = static_cast<GangIndex>(gangs_.size());
+          } else {
+            rest.push_back(v);
+          }
+        }
+        for (const VcpuIndex v : gang.vcpus) unassign(v);
+        gang.weight /= static_cast<std::int64_t>(gang.vcpus.size());
+        gangs_.push_back(std::move(gang));
+        vm.swap(rest);
+      }
+    }
+  }
+
+  // --- Which pCPU for which vCPU
+
+  void unassign(VcpuIndex vcpu) {
+    PerVcpu& v = vcpus_[vcpu];
+    if (v.assigned == kNoPcpu) return;
+    pcpus_[index_of(v.assigned)].assigned = kNoVcpu;
+    v.assigned = kNoPcpu;
+    ++free_;
+  }
+  void give(PcpuId pcpu, VcpuIndex vcpu) {
+    pcpus_[index_of(pcpu)].assigned = vcpu;
+    vcpus_[vcpu].assigned = pcpu;
+    --free_;
+  }
+
+  // Onto a free pCPU: where it runs or ran last, if possible.
+  bool assign_free(VcpuIndex vcpu) {
+    if (free_ == 0) return false;
+    const PcpuSet& allowed = affinity(vcpu);
+    const PcpuId last = vcpus_[vcpu].pcpu;
+    if (last != kNoPcpu && allowed.contains(last) && pcpus_[index_of(last)].assigned == kNoVcpu) {
+      give(last, vcpu);
+      return true;
+    }
+    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
+      if (pcpus_[i].assigned != kNoVcpu || !allowed.contains(PcpuId{i})) continue;
+      give(PcpuId{i}, vcpu);
+      return true;
+    }
+    return false;
+  }
+
+  // Finds a pCPU for `vcpu`, moving others to other pCPUs if need be, so that nobody loses his (an augmenting path).
+  bool assign(VcpuIndex vcpu) {
+    if (assign_free(vcpu)) return true;
+    if (free_ == 0) return false;
+    ++searches_;
+    return assign_by_moving(vcpu);
+  }
+  bool assign_by_moving(VcpuIndex vcpu) {
+    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
+      const PcpuId pcpu{i};
+      if (pcpus_[i].visited == searches_ || !affinity(vcpu).contains(pcpu)) continue;
+      pcpus_[i].visited = searches_;
+      const VcpuIndex owner = pcpus_[i].assigned;
+      unassign(owner);
+      if (assign_free(owner) && vcpus_[owner].assigned != pcpu) {
+        give(pcpu, vcpu);
+        return true;
+      }
+      unassign(owner);
+      give(pcpu, owner);
+      if (!move_away(owner, pcpu)) continue;
+      give(pcpu, vcpu);
+      return true;
+    }
+    return false;
+  }
+
+  // All ready vCPUs of a gang or none.
+  template <class Assign>
+  bool assign_whole(const OneGang& gang, Assign assign_one) {
+    std::size_t missing = 0;
+    for (const VcpuIndex v : gang.vcpus) missing += vcpus_[v].ready && vcpus_[v].assigned == kNoPcpu ? 1 : 0;
+    if (missing > free_) return false;
+    for (const VcpuIndex v : gang.vcpus) {
+      if (!vcpus_[v].ready || vcpus_[v].assigned != kNoPcpu || assign_one(v)) continue;
+      for (const VcpuIndex w : gang.vcpus) unassign(w);
+      return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+}  // namespace vcpusim
