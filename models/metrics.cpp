@@ -1,7 +1,11 @@
 #include "models/metrics.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
+
+#include "sim/check.h"
 
 namespace vcpusim {
 
@@ -37,7 +41,10 @@ void write_histogram(const Writer& write, const LatencyHistogram& histogram) {
   write("max", to_microseconds(histogram.max()));
 }
 
-void write_tasks(const Writer& write, const Vm::TaskGroup& group, SimTime since, SimTime now) {
+// One VM, or all copies of one.
+using VmGroup = std::span<const Vm* const>;
+
+void write_tasks(const Writer& write, VmGroup vms, std::size_t group, SimTime since, SimTime now) {
   // A task that has not ended has run until now.
   Duration shortest = Duration::max();
   Duration longest{};
@@ -45,17 +52,20 @@ void write_tasks(const Writer& write, const Vm::TaskGroup& group, SimTime since,
   std::uint64_t operations = 0;
   double rates = 0;
   double squares = 0;
-  for (const auto& task : group.tasks) {
-    const Duration elapsed = std::max(Duration::zero(), task->finished_at.value_or(now) - since);
-    shortest = std::min(shortest, elapsed);
-    longest = std::max(longest, elapsed);
-    total += elapsed;
-    operations += task->operations;
-    const double rate = per_second(task->operations, elapsed);
-    rates += rate;
-    squares += rate * rate;
+  double n = 0;
+  for (const Vm* const vm : vms) {
+    for (const auto& task : vm->task_groups()[group].tasks) {
+      const Duration elapsed = std::max(Duration::zero(), task->finished_at.value_or(now) - since);
+      shortest = std::min(shortest, elapsed);
+      longest = std::max(longest, elapsed);
+      total += elapsed;
+      operations += task->operations;
+      const double rate = per_second(task->operations, elapsed);
+      rates += rate;
+      squares += rate * rate;
+      ++n;
+    }
   }
-  const auto n = static_cast<double>(group.tasks.size());
   write("elapsed_s", longest);
   write("operations", operations);
   write("operations_per_s", per_second(operations, longest));
@@ -66,93 +76,109 @@ void write_tasks(const Writer& write, const Vm::TaskGroup& group, SimTime since,
   write("jain_fairness", squares > 0 ? rates * rates / (n * squares) : 1.0);
 }
 
-void write_lock(const Writer& write, const GuestLock& lock, Duration elapsed) {
-  const GuestLock::Statistics& s = lock.statistics();
-  write("kind", lock.kind());
-  write("acquisitions", s.acquisitions);
-  write("contended", s.contended);
-  write("acquisitions_per_s", per_second(s.acquisitions, elapsed));
-  write_histogram(write.in("wait_us"), s.wait);
-  write_histogram(write.in("hold_us"), s.hold);
-  write("spin_s", s.spin);
-  write("idle_reserved_s", s.idle_reserved);
-  write("holder_preemptions", s.holder_preemptions);
-  write("holder_preempted_s", s.holder_preempted);
-  write("waiter_preemptions", s.waiter_preemptions);
+void write_lock(const Writer& write, VmGroup vms, std::size_t lock, Duration elapsed) {
+  GuestLock::Statistics sum;
+  for (const Vm* const vm : vms) sum.add(vm->locks()[lock]->statistics());
+  write("kind", vms.front()->locks()[lock]->kind());
+  write("acquisitions", sum.acquisitions);
+  write("contended", sum.contended);
+  write("acquisitions_per_s", per_second(sum.acquisitions, elapsed));
+  write_histogram(write.in("wait_us"), sum.wait);
+  write_histogram(write.in("hold_us"), sum.hold);
+  write("spin_s", sum.spin);
+  write("idle_reserved_s", sum.idle_reserved);
+  write("holder_preemptions", sum.holder_preemptions);
+  write("holder_preempted_s", sum.holder_preempted);
+  write("waiter_preemptions", sum.waiter_preemptions);
 }
 
-void write_clock(const Writer& write, const Vm& vm) {
-  GuestClock::Statistics total;
-  for (const auto& vcpu : vm.vcpus()) {
-    const GuestClock::Statistics& of_vcpu = vcpu->clock().statistics();
-    total.delivered += of_vcpu.delivered;
-    total.coalesced += of_vcpu.coalesced;
-    total.jitter.merge(of_vcpu.jitter);
+void write_clock(const Writer& write, VmGroup vms) {
+  GuestClock::Statistics sum;
+  for (const Vm* const vm : vms) {
+    for (const auto& vcpu : vm->vcpus()) sum.add(vcpu->clock().statistics());
   }
-  write("period_us", to_microseconds(vm.config().guest.tick));
-  write("expected", total.delivered + total.coalesced);
-  write("delivered", total.delivered);
-  write("coalesced", total.coalesced);
-  write_histogram(write.in("jitter_us"), total.jitter);
+  write("period_us", to_microseconds(vms.front()->config().guest.tick));
+  write("expected", sum.delivered + sum.coalesced);
+  write("delivered", sum.delivered);
+  write("coalesced", sum.coalesced);
+  write_histogram(write.in("jitter_us"), sum.jitter);
 }
 
-void write_vm(const Writer& write, const Vm& vm, SimTime since, SimTime now) {
+// The accounts of vCPUs, added up.
+class TimeSpent {
+ public:
+  TimeSpent(VmGroup vms, Duration elapsed) {
+    for (const Vm* const vm : vms) {
+      for (const auto& vcpu : vm->vcpus()) {
+        Duration of_vcpu{};
+        for (std::size_t i = 0; i < kActivities; ++i) {
+          const Duration time = vcpu->time(Activity(i));
+          spent_[i] += time;
+          of_vcpu += time;
+        }
+        SIM_CHECK(of_vcpu == elapsed, "the accounts of a vCPU do not add up to the elapsed time");
+        all_ += of_vcpu;
+      }
+    }
+  }
+
+  Duration on(Activity activity) const { return spent_[static_cast<std::size_t>(activity)]; }
+  Duration steal() const { return on(Activity::kReady) + on(Activity::kCostop) + on(Activity::kLimited); }
+  Duration waiting() const { return on(Activity::kHalted) + on(Activity::kIdle); }
+  Duration on_pcpu() const { return all_ - steal() - waiting(); }
+  double percent(Duration part) const {
+    return all_ > Duration::zero() ? 100 * to_seconds(part) / to_seconds(all_) : 0.0;
+  }
+
+ private:
+  std::array<Duration, kActivities> spent_{};
+  Duration all_{};
+};
+
+void write_vm(const Writer& write, VmGroup vms, SimTime since, SimTime now) {
+  const Vm& first = *vms.front();
   SimTime last = since;
-  for (const Vm::TaskGroup& group : vm.task_groups()) {
-    for (const auto& task : group.tasks) last = std::max(last, task->finished_at.value_or(now));
+  Vm::ReportedTime reported;
+  for (const Vm* const vm : vms) {
+    for (const Vm::TaskGroup& group : vm->task_groups()) {
+      for (const auto& task : group.tasks) last = std::max(last, task->finished_at.value_or(now));
+    }
+    reported.add(vm->reported());
   }
   write("elapsed_s", last - since);
 
-  std::array<Duration, kActivities> spent{};
-  Duration all{};
-  for (const auto& vcpu : vm.vcpus()) {
-    Duration of_vcpu{};
-    for (std::size_t i = 0; i < kActivities; ++i) {
-      const Duration time = vcpu->time(Activity(i));
-      spent[i] += time;
-      of_vcpu += time;
-    }
-    SIM_CHECK(of_vcpu == now - since, "the accounts of a vCPU do not add up to the elapsed time");
-    all += of_vcpu;
-  }
-  const auto time = [&](Activity activity) { return spent[static_cast<std::size_t>(activity)]; };
+  const TimeSpent time(vms, now - since);
   const Writer times = write.in("time_s");
-  const Duration steal = time(Activity::kReady) + time(Activity::kCostop) + time(Activity::kLimited);
-  times("user", time(Activity::kUser));
-  times("system", time(Activity::kSystem));
-  times("hold", time(Activity::kHold));
-  times("spin", time(Activity::kSpin));
-  times("overhead", time(Activity::kOverhead));
-  times("steal", steal);
-  times("halted", time(Activity::kHalted));
-  times("idle", time(Activity::kIdle));
-  const Duration waiting = time(Activity::kHalted) + time(Activity::kIdle);
-  write("cpu_s", all - steal - waiting);
+  times("user", time.on(Activity::kUser));
+  times("system", time.on(Activity::kSystem));
+  times("hold", time.on(Activity::kHold));
+  times("spin", time.on(Activity::kSpin));
+  times("overhead", time.on(Activity::kOverhead));
+  times("steal", time.steal());
+  times("halted", time.on(Activity::kHalted));
+  times("idle", time.on(Activity::kIdle));
+  write("cpu_s", time.on_pcpu());
 
-  const Writer reported = write.in("guest_reported_s");
-  reported("user", vm.reported().user);
-  reported("system", vm.reported().system);
-  reported("steal", vm.reported().steal);
+  const Writer guest = write.in("guest_reported_s");
+  guest("user", reported.user);
+  guest("system", reported.system);
+  guest("steal", reported.steal);
 
   const Writer percent = write.in("percent");
-  const auto share = [&](Duration part) {
-    return all > Duration::zero() ? 100 * to_seconds(part) / to_seconds(all) : 0.0;
-  };
-  percent("run", share(all - steal - waiting));
-  percent("ready", share(time(Activity::kReady) + time(Activity::kLimited)));
-  percent("costop", share(time(Activity::kCostop)));
-  percent("limited", share(time(Activity::kLimited)));
-  percent("wait", share(waiting));
+  percent("run", time.percent(time.on_pcpu()));
+  percent("ready", time.percent(time.on(Activity::kReady) + time.on(Activity::kLimited)));
+  percent("costop", time.percent(time.on(Activity::kCostop)));
+  percent("limited", time.percent(time.on(Activity::kLimited)));
+  percent("wait", time.percent(time.waiting()));
 
-  if (vm.config().guest.tick > Duration::zero()) write_clock(write.in("clock"), vm);
-
-  for (const Vm::TaskGroup& group : vm.task_groups()) {
-    write_tasks(write.in("tasks").in(group.config->name), group, since, now);
+  if (first.config().guest.tick > Duration::zero()) write_clock(write.in("clock"), vms);
+  for (std::size_t i = 0; i < first.task_groups().size(); ++i) {
+    write_tasks(write.in("tasks").in(first.task_groups()[i].config->name), vms, i, since, now);
   }
-  for (const auto& lock : vm.locks()) write_lock(write.in("locks").in(lock->name()), *lock, now - since);
+  for (std::size_t i = 0; i < first.locks().size(); ++i) {
+    write_lock(write.in("locks").in(first.locks()[i]->name()), vms, i, now - since);
+  }
 }
-
-}  // namespace
 
 Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::unique_ptr<Vm>>& vms, const Host* host,
                         const Engine& engine, SimTime since) {
@@ -183,7 +209,15 @@ Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::u
     by_reason("timer", exits.timer);
   }
   write("events", engine.events());
-  for (const auto& vm : vms) write_vm(root.in("vms").in(vm->name()), *vm, since, now);
+
+  std::size_t next = 0;
+  for (const VmConfig& vm : config.vms) {
+    std::vector<const Vm*> copies;
+    for (std::int64_t i = 0; i < vm.copies; ++i) copies.push_back(vms[next++].get());
+    write_vm(root.in("vms").in(vm.name), copies, since, now);
+    if (copies.size() == 1) continue;
+    for (const Vm* const& copy : copies) write_vm(root.in("vms").in(copy->name()), VmGroup(&copy, 1), since, now);
+  }
   return metrics;
 }
 

@@ -29,6 +29,12 @@ class GuestClock {
     std::uint64_t delivered = 0;
     std::uint64_t coalesced = 0;
     LatencyHistogram jitter;
+
+    void add(const Statistics& other) {
+      delivered += other.delivered;
+      coalesced += other.coalesced;
+      jitter.merge(other.jitter);
+    }
   };
 
   // `period` zero: there is no clock. The expiries are at `offset` plus multiples of the period.

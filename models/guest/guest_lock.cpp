@@ -13,6 +13,18 @@ GuestLock::GuestLock(const LockConfig& config, LockSite site, std::uint32_t inde
   algorithm_ = kind->make(config.kind, site);
 }
 
+void GuestLock::Statistics::add(const Statistics& other) {
+  acquisitions += other.acquisitions;
+  contended += other.contended;
+  wait.merge(other.wait);
+  hold.merge(other.hold);
+  spin += other.spin;
+  idle_reserved += other.idle_reserved;
+  holder_preemptions += other.holder_preemptions;
+  holder_preempted += other.holder_preempted;
+  waiter_preemptions += other.waiter_preemptions;
+}
+
 void GuestLock::requested(Task& by) {
   by.waits_for(this);
   by.wait = {by.now(), by.vcpu().time(Activity::kSpin)};

@@ -46,6 +46,8 @@ class GuestLock {
     std::uint64_t holder_preemptions = 0;  // a vCPU lost its pCPU while its task owned the lock (LHP) ...
     Duration holder_preempted{};           // ... and for how long
     std::uint64_t waiter_preemptions = 0;
+
+    void add(const Statistics& other);
   };
   const Statistics& statistics() const { return statistics_; }
   void reset_statistics() { statistics_ = {}; }

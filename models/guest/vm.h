@@ -81,6 +81,12 @@ class Vm {
     Duration user{};
     Duration system{};
     Duration steal{};
+
+    void add(const ReportedTime& other) {
+      user += other.user;
+      system += other.system;
+      steal += other.steal;
+    }
   };
   void account_tick(const Vcpu& vcpu);
   const ReportedTime& reported() const { return reported_; }

@@ -2,9 +2,9 @@
 //
 // Source      Ousterhout, "Scheduling techniques for concurrent systems", ICDCS 1982; the co-scheduling of early ESX
 // Models      time slots over the whole host. At the start of a slot the gangs are taken in the order of the time that
-//             they have had by weight, the least served first, and each is dispatched if pCPUs for all of its vCPUs that
-//             are not halted are left over by those before it, as affinity allows. So the first in order always runs
-//             and no gang starves however many pCPUs it needs; the others fill what remains. The slot lasts the
+//             they have had by weight, the least served first, and each is dispatched if pCPUs for all of its vCPUs
+//             that are not halted are left over by those before it, as affinity allows. So the first in order always
+//             runs and no gang starves however many pCPUs it needs; the others fill what remains. The slot lasts the
 //             quantum times the first gang's weight / 1024, and all give way together at its end. Within a slot the
 //             gangs keep that order: a vCPU that wakes joins its gang at once on a free pCPU or on one of a gang
 //             behind it, which then goes as a whole; if neither will do, its own gang goes. A pCPU whose vCPU halts is
@@ -34,7 +34,11 @@ class Gang final : public HostScheduler {
   };
 
   Gang(HostView& host, const Params& params)
-      : host_(host), params_(params), pcpus_(host.machine().pcpus()), vcpus_(host.vcpus().size()) {
+      : host_(host),
+        params_(params),
+        pcpus_(host.machine().pcpus()),
+        vcpus_(host.vcpus().size()),
+        free_(host.machine().pcpus()) {
     make_gangs();
     dispatched_.reserve(gangs_.size());
     waiting_.reserve(gangs_.size());
@@ -220,38 +224,209 @@ class Gang final : public HostScheduler {
   }
   bool assign_by_moving(VcpuIndex vcpu) {
     for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
-      const PcpuId pcpu{i};
-      if (pcpus_[i].visited == searches_ || !affinity(vcpu).contains(pcpu)) continue;
-      pcpus_[i].visited = searches_;
-      const VcpuIndex owner = pcpus_[i].assigned;
-      unassign(owner);
-      if (assign_free(owner) && vcpus_[owner].assigned != pcpu) {
-        give(pcpu, vcpu);
-        return true;
+      PerPcpu& pcpu = pcpus_[i];
+      if (pcpu.visited == searches_ || !affinity(vcpu).contains(PcpuId{i})) continue;
+      pcpu.visited = searches_;
+      if (pcpu.assigned == kNoVcpu) {
+        --free_;
+      } else if (!assign_by_moving(pcpu.assigned)) {
+        continue;
       }
-      unassign(owner);
-      give(pcpu, owner);
-      if (!move_away(owner, pcpu)) continue;
-      give(pcpu, vcpu);
+      pcpu.assigned = vcpu;
+      vcpus_[vcpu].assigned = PcpuId{i};
       return true;
     }
     return false;
   }
 
   // All ready vCPUs of a gang or none.
-  template <class Assign>
-  bool assign_whole(const OneGang& gang, Assign assign_one) {
-    std::size_t missing = 0;
-    for (const VcpuIndex v : gang.vcpus) missing += vcpus_[v].ready && vcpus_[v].assigned == kNoPcpu ? 1 : 0;
-    if (missing > free_) return false;
+  enum class Moving : bool { kNobody, kOthers };
+  bool assign_whole(const OneGang& gang, Moving moving) {
+    if (gang.ready > free_) return false;
     for (const VcpuIndex v : gang.vcpus) {
-      if (!vcpus_[v].ready || vcpus_[v].assigned != kNoPcpu || assign_one(v)) continue;
+      if (!vcpus_[v].ready) continue;
+      if (moving == Moving::kOthers ? assign(v) : assign_free(v)) continue;
       for (const VcpuIndex w : gang.vcpus) unassign(w);
       return false;
     }
     return true;
   }
+
+  // --- Which gangs
+
+  // Least served first.
+  bool before(GangIndex a, GangIndex b) const {
+    return gangs_[a].served != gangs_[b].served ? gangs_[a].served < gangs_[b].served : a < b;
+  }
+  void add_waiting(GangIndex index) {
+    const auto position = std::lower_bound(waiting_.begin(), waiting_.end(), index,
+                                           [this](GangIndex a, GangIndex b) { return before(a, b); });
+    waiting_.insert(position, index);
+  }
+  void dispatch(GangIndex index) {
+    OneGang& gang = gangs_[index];
+    gang.dispatched = true;
+    gang.since = host_.now();
+    dispatched_.push_back(index);
+    for (const VcpuIndex v : gang.vcpus) set_costopped(v, false);
+  }
+  // It is still in dispatched_.
+  void undispatch(GangIndex index) {
+    OneGang& gang = gangs_[index];
+    gang.dispatched = false;
+    gang.served += (host_.now() - gang.since) * 1024 / gang.weight;
+    for (const VcpuIndex v : gang.vcpus) unassign(v);
+    if (gang.ready > 0) add_waiting(index);
+  }
+
+  void begin_slot() {
+    for (const GangIndex g : dispatched_) undispatch(g);
+    dispatched_.clear();
+    if (waiting_.empty()) return;
+    const OneGang& first = gangs_[waiting_.front()];
+    least_served_ = first.served;
+    slot_end_ = host_.now() + std::max(Duration{1}, params_.quantum * first.weight / 1024);
+    std::erase_if(waiting_, [this](GangIndex g) {
+      if (!assign_whole(gangs_[g], Moving::kOthers)) return false;
+      dispatch(g);
+      return true;
+    });
+    // A busy pCPU's own check is due now.
+    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
+      if (host_.running_on(PcpuId{i}) == kNoVcpu) call(PcpuId{i});
+    }
+  }
+
+  // Gangs that fit whole into the pCPUs that are free.
+  void fill() {
+    if (dispatched_.empty()) {
+      begin_slot();
+      return;
+    }
+    if (free_ == 0 || waiting_.empty()) return;
+    std::erase_if(waiting_, [this](GangIndex g) {
+      if (!assign_whole(gangs_[g], Moving::kNobody)) return false;
+      dispatch(g);
+      for (const VcpuIndex v : gangs_[g].vcpus) call(vcpus_[v].assigned);
+      return true;
+    });
+  }
+
+  // A gang has grown and no pCPU is free for that: those behind it in the order of the slot go if need be, or itself.
+  void rearrange() {
+    for (const GangIndex g : dispatched_) {
+      for (const VcpuIndex v : gangs_[g].vcpus) unassign(v);
+    }
+    std::erase_if(dispatched_, [this](GangIndex g) {
+      if (assign_whole(gangs_[g], Moving::kOthers)) return false;
+      undispatch(g);
+      return true;
+    });
+    fill();
+    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) call(PcpuId{i});
+  }
+
+  void join(VcpuIndex vcpu) {
+    PerVcpu& v = vcpus_[vcpu];
+    OneGang& gang = gangs_[v.gang];
+    v.ready = true;
+    ++gang.ready;
+    if (gang.dispatched) {
+      if (assign_free(vcpu)) {
+        call(v.assigned);
+      } else {
+        rearrange();
+      }
+      return;
+    }
+    if (gang.ready == 1) {
+      // Who has slept has no claim to the time that it did not use.
+      gang.served = std::max(gang.served, least_served_);
+      add_waiting(v.gang);
+    }
+    fill();
+  }
+
+  void leave(VcpuIndex vcpu) {
+    PerVcpu& v = vcpus_[vcpu];
+    OneGang& gang = gangs_[v.gang];
+    v.ready = false;
+    unassign(vcpu);
+    if (--gang.ready > 0) return;
+    if (gang.dispatched) {
+      undispatch(v.gang);
+      std::erase(dispatched_, v.gang);
+    } else {
+      std::erase(waiting_, v.gang);
+    }
+  }
+
+  void stop_waiting(VcpuIndex vcpu) {
+    PerVcpu& v = vcpus_[vcpu];
+    v.waiting = false;
+    --pcpus_[index_of(v.pcpu)].waiting;
+    set_costopped(vcpu, false);
+  }
+
+  // Has `pcpu` decide if it does not run whom it should, unless that one has yet to leave another pCPU.
+  void call(PcpuId pcpu) {
+    if (pcpu == kNoPcpu) return;
+    const VcpuIndex assigned = pcpus_[index_of(pcpu)].assigned;
+    const VcpuIndex running = host_.running_on(pcpu);
+    if (assigned == running) return;
+    if (running == kNoVcpu && !vcpus_[assigned].waiting) return;
+    host_.reschedule(pcpu);
+  }
+
+  // --- Accounts: as many vCPUs as there are idle pCPUs for them are held back by the rule, not by lack of pCPUs.
+
+  void note_costops() {
+    if (free_ == 0 && costopped_ == 0) return;
+    ++searches_;
+    std::size_t free = free_;
+    for (const GangIndex g : waiting_) {
+      for (const VcpuIndex v : gangs_[g].vcpus) {
+        if (!vcpus_[v].waiting) continue;
+        bool held_back = false;
+        for (std::uint32_t i = 0; i < pcpus_.size() && free > 0 && !held_back; ++i) {
+          PerPcpu& pcpu = pcpus_[i];
+          held_back = pcpu.assigned == kNoVcpu && pcpu.visited != searches_ && affinity(v).contains(PcpuId{i});
+          if (held_back) pcpu.visited = searches_;
+        }
+        free -= held_back ? 1 : 0;
+        set_costopped(v, held_back);
+      }
+    }
+  }
+  void set_costopped(VcpuIndex vcpu, bool costopped) {
+    PerVcpu& v = vcpus_[vcpu];
+    if (v.costopped == costopped) return;
+    v.costopped = costopped;
+    costopped_ += costopped ? 1 : std::size_t(-1);
+    host_.set_costopped(vcpu, costopped);
+  }
+
+  HostView& host_;
+  Params params_;
+  std::vector<PerPcpu> pcpus_;
+  std::vector<PerVcpu> vcpus_;
+  std::vector<OneGang> gangs_;
+  std::vector<GangIndex> dispatched_;  // in the order of the present slot
+  std::vector<GangIndex> waiting_;     // with a ready vCPU, by before()
+  std::size_t free_;                   // pCPUs to which nobody is assigned
+  SimTime slot_end_ = kTimeZero;
+  Duration least_served_{};  // of the gangs at the start of the slot
+  std::uint64_t searches_ = 0;
+  std::size_t costopped_ = 0;
 };
 
 }  // namespace
+
+namespace schedulers {
+SchedulerKind gang() {
+  return scheduler_kind<Gang>("gang", "strict gang scheduling: all vCPUs of a VM at once or none",
+                              "Ousterhout, ICDCS 1982; quantum estimated");
+}
+}  // namespace schedulers
+
 }  // namespace vcpusim
