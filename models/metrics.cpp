@@ -180,6 +180,8 @@ void write_vm(const Writer& write, VmGroup vms, SimTime since, SimTime now) {
   }
 }
 
+}  // namespace
+
 Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::unique_ptr<Vm>>& vms, const Host* host,
                         const Engine& engine, SimTime since) {
   Metrics metrics;
