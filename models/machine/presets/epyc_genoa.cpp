@@ -3,7 +3,9 @@
 //
 // Same complex 25 ns (middle of 20-30), other complex 105 ns (middle of 90-120): common measurements, unverified. PAUSE
 // of Zen about 50 cycles (40-65), unverified. Locked operation 20 cycles: an estimate.
+// VM exit 1360 cycles: VMRUN to exit on AMD processors of 2020 (published measurements).
 #include "models/catalogue.h"
+#include "models/machine/presets/transitions.h"
 
 namespace vcpusim::machines {
 
@@ -26,6 +28,8 @@ MachineKind epyc_genoa() {
             m.costs.same_socket = {.load = 25ns, .load_shared = 14ns, .store = 25ns};
             m.costs.one_hop = {.load = 105ns, .load_shared = 90ns, .store = 105ns};
             m.costs.two_hops = {.load = 105ns, .load_shared = 90ns, .store = 105ns};
+            m.costs.smt_speed = kTypicalSmtSpeed;
+            m.costs.transitions = typical_transitions(cycles(1360));
             return m;
           }};
 }

@@ -4,7 +4,9 @@
 // Nehalem multiprocessor system", PACT 2009, on a Xeon X5570 at 2.93 GHz: L3 38 cycles, modified in a sibling's cache
 // 83 cycles, other socket about 60 ns clean and 105 ns modified. Stores are taken to cost as much as loads. Locked
 // operation 20 cycles, spin iteration 16 cycles: estimates.
+// VM exit 2000 cycles: KVM on a Xeon X5570 (Landau, Ben-Yehuda, Gordon, "SplitX", WIOV 2011).
 #include "models/catalogue.h"
+#include "models/machine/presets/transitions.h"
 
 namespace vcpusim::machines {
 
@@ -25,6 +27,8 @@ MachineKind nehalem_ep_2s() {
             m.costs.same_socket = {.load = cycles(83), .load_shared = cycles(38), .store = cycles(83)};
             m.costs.one_hop = {.load = cycles(308), .load_shared = cycles(176), .store = cycles(308)};
             m.costs.two_hops = {.load = cycles(308), .load_shared = cycles(176), .store = cycles(308)};
+            m.costs.smt_speed = kTypicalSmtSpeed;
+            m.costs.transitions = typical_transitions(cycles(2000));
             return m;
           }};
 }

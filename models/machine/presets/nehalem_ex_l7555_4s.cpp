@@ -2,7 +2,9 @@
 //
 // Line costs: those of Westmere-EX in cycles (SOSP 2013), the shrink of the same uncore: a guess for this part.
 // Locked operation and spin iteration: estimates.
+// VM exit 2000 cycles: KVM on a Xeon X5570 (Landau, Ben-Yehuda, Gordon, "SplitX", WIOV 2011).
 #include "models/catalogue.h"
+#include "models/machine/presets/transitions.h"
 
 namespace vcpusim::machines {
 
@@ -23,6 +25,8 @@ MachineKind nehalem_ex_l7555_4s() {
             m.costs.same_socket = {.load = cycles(109), .load_shared = cycles(44), .store = cycles(115)};
             m.costs.one_hop = {.load = cycles(289), .load_shared = cycles(223), .store = cycles(320)};
             m.costs.two_hops = {.load = cycles(400), .load_shared = cycles(334), .store = cycles(431)};
+            m.costs.smt_speed = kTypicalSmtSpeed;
+            m.costs.transitions = typical_transitions(cycles(2000));
             return m;
           }};
 }

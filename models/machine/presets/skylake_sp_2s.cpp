@@ -3,7 +3,9 @@
 // L3 46 cycles (published); core to core 60 ns, across sockets 140 ns (middle of the ranges 50-70 and 130-150 ns that
 // are commonly measured; unverified). PAUSE takes about 140 cycles from Skylake on, which makes a spin iteration
 // about ten times longer than before. Locked operation 20 cycles: an estimate.
+// VM exit 1300 cycles: null hypercall of KVM on a Xeon E5-2450 (Dall et al., ISCA 2016).
 #include "models/catalogue.h"
+#include "models/machine/presets/transitions.h"
 
 namespace vcpusim::machines {
 
@@ -25,6 +27,8 @@ MachineKind skylake_sp_2s() {
             m.costs.same_socket = {.load = 60ns, .load_shared = 17ns, .store = 60ns};
             m.costs.one_hop = {.load = 140ns, .load_shared = 90ns, .store = 140ns};
             m.costs.two_hops = {.load = 140ns, .load_shared = 90ns, .store = 140ns};
+            m.costs.smt_speed = kTypicalSmtSpeed;
+            m.costs.transitions = typical_transitions(cycles(1300));
             return m;
           }};
 }
