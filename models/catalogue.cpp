@@ -21,6 +21,12 @@ namespace vcpusim::schedulers {
 }
 #undef VCPUSIM_KIND
 
+#define VCPUSIM_KIND(name) AssistKind name();
+namespace vcpusim::assists {
+#include "assists.def"
+}
+#undef VCPUSIM_KIND
+
 #define VCPUSIM_KIND(name) OperationKind name();
 namespace vcpusim::operations {
 #include "operations.def"
@@ -116,6 +122,15 @@ std::span<const SchedulerKind> scheduler_kinds() {
 }
 #undef VCPUSIM_KIND
 
+#define VCPUSIM_KIND(name) assists::name(),
+std::span<const AssistKind> assist_kinds() {
+  static const std::vector<AssistKind> kinds = sorted_by_name<AssistKind>({
+#include "assists.def"
+  });
+  return kinds;
+}
+#undef VCPUSIM_KIND
+
 #define VCPUSIM_KIND(name) operations::name(),
 std::span<const OperationKind> operation_kinds() {
   static const std::vector<OperationKind> kinds = sorted_by_name<OperationKind>({
@@ -134,6 +149,7 @@ std::span<const MachineKind> machine_kinds() {
 }
 #undef VCPUSIM_KIND
 
+const AssistKind* find_assist_kind(std::string_view name) { return find(assist_kinds(), name); }
 const LockKind* find_lock_kind(std::string_view name) { return find(lock_kinds(), name); }
 const OperationKind* find_operation_kind(std::string_view name) { return find(operation_kinds(), name); }
 const SchedulerKind* find_scheduler_kind(std::string_view name) { return find(scheduler_kinds(), name); }

@@ -1,4 +1,4 @@
-// What kinds of locks, host schedulers, operations and machines there are.
+// What kinds of locks, host schedulers, assists, operations and machines there are.
 //
 // Each kind is one function in one file (for a lock: `LockKind ticket()` in models/locks/ticket.cpp) and one name
 // in models/CMakeLists.txt, from which the tables here are generated. There are no static initialisers: nothing
@@ -37,6 +37,13 @@ struct SchedulerKind {
   std::unique_ptr<HostScheduler> (*make)(const Kind&, HostView&);  // REQUIRES kind.name == name
 };
 
+struct AssistKind {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  void (*describe)(ParamVisitor&);
+};
+
 struct OperationKind {
   std::string_view name;
   std::string_view summary;
@@ -51,12 +58,14 @@ struct MachineKind {
 };
 
 // Sorted by name.
+std::span<const AssistKind> assist_kinds();
 std::span<const LockKind> lock_kinds();
 std::span<const OperationKind> operation_kinds();
 std::span<const MachineKind> machine_kinds();
 std::span<const SchedulerKind> scheduler_kinds();
 
 // Null if there is no such kind.
+const AssistKind* find_assist_kind(std::string_view name);
 const LockKind* find_lock_kind(std::string_view name);
 const OperationKind* find_operation_kind(std::string_view name);
 const MachineKind* find_machine_kind(std::string_view name);

@@ -38,7 +38,6 @@ struct GuestConfig {
   // The guest's clock interrupt on each vCPU. Zero: it has none.
   Duration tick{};
   bool tickless_idle = true;  // no tick while a vCPU is idle (NO_HZ); an embedded guest's clock ticks on
-  bool steal_clock = false;   // the guest is told how long its vCPUs were ready but not running
   Duration timeslice = std::chrono::milliseconds(4);  // of a task when others wait for its vCPU
   std::vector<LockConfig> locks;
   std::vector<BarrierConfig> barriers;  // filled while programs are read
@@ -80,6 +79,7 @@ struct HostConfig {
   MachineConfig machine;
   std::int64_t pcpus = 1;  // the first `pcpus` logical CPUs of the machine are used
   Kind scheduler{"eevdf", {}};
+  std::map<std::string, Kind> assists;  // those that are on, by name
 };
 
 struct StopConfig {

@@ -37,7 +37,8 @@ class Simulation::World final : public Vm::Observer {
       : config_(config),
         trace_(engine_, trace),
         machine_(config.host.machine, config.host.pcpus, engine_),
-        cores_(machine_) {
+        cores_(machine_),
+        assists_(config.host.assists) {
     std::vector<Vcpu*> vcpus;
     std::vector<SchedulableVcpu> descriptions;
     std::vector<QuotaConfig> quotas;
@@ -46,7 +47,7 @@ class Simulation::World final : public Vm::Observer {
     for (const VmConfig& vm : config.vms) {
       for (std::int64_t copy = 0; copy < vm.copies; ++copy) {
         const std::string name = vm.copies == 1 ? vm.name : vm.name + "-" + std::to_string(copy);
-        vms_.push_back(std::make_unique<Vm>(name, vm, config.seed, next, machine_, trace_, *this));
+        vms_.push_back(std::make_unique<Vm>(name, vm, config.seed, next, machine_, assists_, trace_, *this));
         next.vcpu += static_cast<std::uint32_t>(vm.vcpus);
         next.lock += static_cast<std::uint32_t>(vm.guest.locks.size());
         const auto number = static_cast<std::uint32_t>(quotas.size());
@@ -70,7 +71,7 @@ class Simulation::World final : public Vm::Observer {
     }
     SIM_CHECK(native_pcpus == 0 || vcpus.empty(), "native and virtual machines cannot share a host");
     if (!vcpus.empty()) {
-      host_ = std::make_unique<Host>(config.host, machine_, cores_, config.seed, vcpus, std::move(descriptions), quotas,
+      host_ = std::make_unique<Host>(config.host, machine_, cores_, config.seed, vcpus, std::move(descriptions), quotas, assists_,
                                      trace_);
       for (Vcpu* const vcpu : vcpus) vcpu->run_under(*host_);
     }
@@ -135,6 +136,7 @@ class Simulation::World final : public Vm::Observer {
   Tracer trace_;
   Machine machine_;
   Cores cores_;
+  Assists assists_;
   std::unique_ptr<Host> host_;  // null: all guests are native
   std::vector<std::unique_ptr<Vm>> vms_;
   std::int64_t unfinished_ = 0;

@@ -92,6 +92,16 @@ class Task {
   // Lets a task that sleeps or blocks go on. `from` is the task that does it; null: a timer or a device.
   void wake(Task* from);
 
+  // Halts the vCPU until it is kicked or, with interrupts enabled, interrupted. May return for no reason.
+  auto halt() { return Halt{*this}; }
+  // Leaves guest mode for a hypercall that costs `cost` beside the exit.
+  auto hypercall(Duration cost = {}) {
+    vcpu_->hypercall(cost);
+    return run(Duration::zero());
+  }
+  // Asks the host to let `target` run in place of this vCPU.
+  auto yield_to(Vcpu& target) { return YieldTo{*this, target}; }
+
   // Lets other tasks of the vCPU have their turn, if there are any.
   auto yield() {
     vcpu_->yield_task();
@@ -138,6 +148,7 @@ class Task {
   Wait wait{};  // of the lock that it waits for
   void waits_for(GuestLock* lock) { waiting_for_ = lock; }
   void holds(GuestLock& lock) { held_.push_back(&lock); }
+  bool holds_lock() const { return !held_.empty(); }
   void no_longer_holds(GuestLock& lock) { std::erase(held_, &lock); }
 
   // ---- for the vCPU and the VM ----------------------------------------------------------------------------
@@ -223,6 +234,27 @@ class Task {
       task.off_vcpu_ = true;
       if (span) task.engine_.schedule(task.alarm_, task.now() + *span);
       task.vcpu_->leave(task);
+    }
+    void await_resume() const {}
+  };
+
+  struct Halt {
+    Task& task;
+    bool await_ready() const { return false; }
+    void await_suspend(Co::Handle) const {
+      task.suspended_ = true;
+      task.vcpu_->halt_current();
+    }
+    void await_resume() const {}
+  };
+
+  struct YieldTo {
+    Task& task;
+    Vcpu& target;
+    bool await_ready() const { return false; }
+    void await_suspend(Co::Handle) const {
+      task.suspended_ = true;
+      task.vcpu_->yield_to(target);
     }
     void await_resume() const {}
   };

@@ -48,15 +48,52 @@ void Vcpu::run_for(Duration span) {
 void Vcpu::poll(CacheLine& line, LineWatcher& watcher, std::optional<Duration> budget) {
   current_->op = {GuestOp::Kind::kPoll, {}, &line, &watcher, budget};
   current_->set_activity(Activity::kSpin);
-  phase_since_ = engine_.now();
-  poll_sees_at_ = kNever;
-  poll_ends_at_ = budget ? engine_.now() + *budget : kNever;
-  if (budget) engine_.schedule(timer_, poll_ends_at_);
+  begin_poll();
   line.watch(watcher);
   if (attention_) {
     suspend();
     enter();
   }
+}
+
+void Vcpu::begin_poll() {
+  const SimTime now = engine_.now();
+  const std::optional<Duration>& budget = current_->op.budget;
+  phase_since_ = now;
+  poll_sees_at_ = kNever;
+  poll_ends_at_ = budget ? now + *budget : kNever;
+  poll_exits_at_ = vm_.assists().ple && host_ != nullptr ? now + ple_window() : kNever;
+  arm_poll();
+}
+
+void Vcpu::arm_poll() {
+  const SimTime next = std::min({poll_sees_at_, poll_ends_at_, poll_exits_at_});
+  if (next != kNever) {
+    engine_.schedule(timer_, next);
+  } else {
+    engine_.cancel(timer_);
+  }
+}
+
+// A pause-loop exit: the host's handler runs for a while, then decides (Host::on_spin, from enter).
+void Vcpu::pause_loop_exit() {
+  suspend();
+  ++exits_.ple;
+  const PleParams& ple = *vm_.assists().ple;
+  if (ple_growth_ < ple.max_window.count) ple_growth_ *= ple.grow;
+  overhead_ += machine_.transitions().vm_exit + vm_.assists().directed_yield.handler;
+  spun_ = true;
+  enter();
+}
+
+Duration Vcpu::ple_window() const {
+  const PleParams& ple = *vm_.assists().ple;
+  if (ple.mode == PleParams::Mode::kAmd) {
+    constexpr std::int64_t kLargestCount = 65535;
+    return std::min(ple.count * ple_growth_, kLargestCount) * machine_.pause();
+  }
+  const Cycles window{std::min(ple.window.count * ple_growth_, ple.max_window.count)};
+  return to_duration(window, machine_.config().clock);
 }
 
 PcpuId Vcpu::polling_pcpu(const LineWatcher& watcher) const {
@@ -65,16 +102,30 @@ PcpuId Vcpu::polling_pcpu(const LineWatcher& watcher) const {
 
 void Vcpu::poll_succeeds(SimTime at) {
   poll_sees_at_ = at;
-  if (at < poll_ends_at_) engine_.schedule(timer_, at);
+  arm_poll();
 }
 
 void Vcpu::poll_fails() {
   poll_sees_at_ = kNever;
-  if (poll_ends_at_ == kNever) {
-    engine_.cancel(timer_);
-  } else {
-    engine_.schedule(timer_, poll_ends_at_);
-  }
+  arm_poll();
+}
+
+void Vcpu::halt_current() {
+  current_->op.kind = GuestOp::Kind::kHalt;
+  enter();
+}
+
+void Vcpu::hypercall(Duration cost) {
+  if (host_ == nullptr) return;
+  ++exits_.hypercall;
+  overhead_ += machine_.transitions().vm_exit + cost;
+  attention_ = true;
+}
+
+void Vcpu::yield_to(Vcpu& target) {
+  current_->op.kind = GuestOp::Kind::kContinue;
+  if (host_ != nullptr && host_->yield_to(*this, target) > 0 && phase_ == Phase::kOff) return;
+  engine_.schedule(timer_, engine_.now());
 }
 
 void Vcpu::resume_op() {
@@ -89,11 +140,11 @@ void Vcpu::resume_op() {
       engine_.schedule(timer_, now + wall_time(op.left));
       break;
     case GuestOp::Kind::kPoll:
-      poll_sees_at_ = kNever;
-      poll_ends_at_ = op.budget ? now + *op.budget : kNever;
-      if (op.budget) engine_.schedule(timer_, poll_ends_at_);
+      begin_poll();
       op.line->resume(*op.watcher);
       break;
+    case GuestOp::Kind::kHalt:
+      SIM_CHECK(false, "a halting vCPU does not resume its task");
   }
 }
 
@@ -102,6 +153,7 @@ void Vcpu::suspend() {
   engine_.cancel(timer_);
   switch (phase_) {
     case Phase::kOff:
+    case Phase::kHaltPoll:
     case Phase::kIdle:
       break;
     case Phase::kOverhead:
@@ -136,7 +188,16 @@ void Vcpu::on_timer() {
       phase_ = Phase::kOff;
       enter();
       break;
+    case Phase::kHaltPoll:
+      phase_ = Phase::kOff;
+      halt_poll_over_ = true;
+      enter();
+      break;
     case Phase::kGuest:
+      if (current_->op.kind == GuestOp::Kind::kPoll && std::min(poll_sees_at_, poll_ends_at_) > engine_.now()) {
+        pause_loop_exit();
+        break;
+      }
       current_->op.kind = GuestOp::Kind::kContinue;
       current_->op.watcher = nullptr;
       current_->drive();
@@ -160,6 +221,13 @@ void Vcpu::enter() {
     engine_.schedule(timer_, phase_since_ + overhead_);
     return;
   }
+  if (std::exchange(spun_, false)) {
+    if (host_->on_spin(*this)) return;
+    if (overhead_ > Duration::zero()) {
+      enter();
+      return;
+    }
+  }
   if (handling_ != Handling::kNothing) {
     begin(handling_, burn_);
     return;
@@ -167,13 +235,11 @@ void Vcpu::enter() {
   const TransitionCosts& costs = machine_.transitions();
   if (interrupts_enabled()) {
     if (clock_.pending()) {
-      halting_ = false;
       vm_.trace()(TraceKind::kTick, index_, 0, clock_.deliver().count());
       begin(Handling::kTick, costs.guest_tick);
       return;
     }
     if (!ipis_.empty()) {
-      halting_ = false;
       ipi_under_way_ = ipis_.front();
       ipis_.pop_front();
       begin(Handling::kIpi, costs.ipi_handler + ipi_under_way_->handler_work);
@@ -184,7 +250,6 @@ void Vcpu::enter() {
     if (Task* const pulled = vm_.pull_task_for(*this)) queue_.push_back(pulled);
   }
   if (!queue_.empty() && preemptible() && (current_ == nullptr || resched_)) {
-    halting_ = false;
     if (current_ != nullptr) queue_.push_back(std::exchange(current_, nullptr));
     begin(Handling::kSwitch, costs.guest_switch);
     return;
@@ -194,6 +259,14 @@ void Vcpu::enter() {
     go_idle();
     return;
   }
+  if (current_->op.kind == GuestOp::Kind::kHalt) {
+    if (!std::exchange(unhalted_, false)) {
+      halt();
+      return;
+    }
+    current_->op.kind = GuestOp::Kind::kContinue;
+  }
+  awake();
   phase_ = Phase::kGuest;
   account(current_->activity());
   resume_op();
@@ -201,6 +274,10 @@ void Vcpu::enter() {
 
 // A handler or a switch of `cost` in the guest's kernel.
 void Vcpu::begin(Handling what, Duration cost) {
+  awake();
+  if (what != Handling::kSwitch && current_ != nullptr && current_->op.kind == GuestOp::Kind::kHalt) {
+    current_->op.kind = GuestOp::Kind::kContinue;  // an interrupt ends a halt
+  }
   handling_ = what;
   burn_ = cost;
   phase_ = Phase::kInterrupt;
@@ -244,8 +321,17 @@ void Vcpu::go_idle() {
     cores_->occupy(pcpu_, nullptr);
     return;
   }
+  halt();
+}
+
+// Exits in order to halt; polls for a while, if the host does so; gives up the pCPU. Whatever comes up in between is
+// found by enter(), which decides anew after each of these steps.
+void Vcpu::halt() {
+  const SimTime now = engine_.now();
   if (!halting_) {
     halting_ = true;
+    halt_began_ = now;
+    halt_poll_over_ = false;
     ++exits_.halt;
     overhead_ = machine_.transitions().vm_exit;
     if (overhead_ > Duration::zero()) {
@@ -253,10 +339,45 @@ void Vcpu::go_idle() {
       return;
     }
   }
-  halting_ = false;
+  if (!halt_poll_over_ && halt_poll_ > Duration::zero() && host_->is_alone(*this)) {
+    phase_ = Phase::kHaltPoll;
+    account(Activity::kOverhead);
+    engine_.schedule(timer_, now + halt_poll_);
+    return;
+  }
   phase_ = Phase::kOff;
   host_->halt(*this);
 }
+
+// The vCPU goes on after it has exited in order to halt, whether or not it came to that.
+void Vcpu::awake() {
+  if (!std::exchange(halting_, false) || !vm_.assists().halt_poll) return;
+  const HaltPollParams& params = *vm_.assists().halt_poll;
+  const Duration slept = engine_.now() - halt_began_;
+  if (slept <= halt_poll_) return;
+  if (slept > params.max) {
+    halt_poll_ = params.shrink == 0 ? Duration::zero() : halt_poll_ / params.shrink;
+  } else if (halt_poll_ < params.max) {
+    halt_poll_ = std::min(std::max(halt_poll_ * params.grow, params.grow_start), params.max);
+  }
+}
+
+void Vcpu::other_waits() {
+  if (phase_ == Phase::kHaltPoll) engine_.schedule(timer_, engine_.now());
+}
+
+void Vcpu::kick(PcpuId from) {
+  unhalted_ = true;
+  if (state_ == HostState::kHalted) {
+    host_->wake(*this, from);
+  } else if (phase_ == Phase::kHaltPoll) {
+    attend(nullptr);
+  }
+}
+
+bool Vcpu::in_kernel() const { return current_ == nullptr || current_->activity() != Activity::kUser; }
+bool Vcpu::spins() const { return current_ != nullptr && current_->op.kind == GuestOp::Kind::kPoll; }
+bool Vcpu::holds_lock() const { return current_ != nullptr && current_->holds_lock(); }
 
 // Something has come up: do it now if guest code is executing, wake up if halted, otherwise it is found in time.
 void Vcpu::attend(std::uint64_t ExitCounts::*reason) {
@@ -271,6 +392,9 @@ void Vcpu::attend(std::uint64_t ExitCounts::*reason) {
   } else if (phase_ == Phase::kIdle) {
     phase_ = Phase::kOff;
     cores_->occupy(pcpu_, this);
+    enter();
+  } else if (phase_ == Phase::kHaltPoll) {
+    suspend();
     enter();
   }
 }
@@ -301,7 +425,7 @@ void Vcpu::enqueue(Task& task, Vcpu* from) {
       from->attention_ = true;
     }
     if (host_ != nullptr) host_->wake(*this, from == nullptr ? kNoPcpu : from->pcpu_);
-  } else if (phase_ == Phase::kIdle) {
+  } else if (phase_ == Phase::kIdle || phase_ == Phase::kHaltPoll) {
     attend(nullptr);
   }
 }
@@ -325,7 +449,7 @@ void Vcpu::send_ipi(IpiCall& call, Vcpu& sender) {
   ipis_.push_back(&call);
   if (state_ == HostState::kHalted) {
     attention_ = true;
-    host_->wake(*this, sender.pcpu_);
+    if (interrupts_enabled()) host_->wake(*this, sender.pcpu_);
   } else if (interrupts_enabled() || phase_ != Phase::kGuest) {
     attend(&ExitCounts::ipi);
   } else {
@@ -336,7 +460,7 @@ void Vcpu::send_ipi(IpiCall& call, Vcpu& sender) {
 void Vcpu::tick_is_due() {
   if (state_ == HostState::kHalted) {
     attention_ = true;
-    host_->wake(*this, kNoPcpu);
+    if (interrupts_enabled()) host_->wake(*this, kNoPcpu);
   } else if (interrupts_enabled() || phase_ != Phase::kGuest) {
     attend(&ExitCounts::timer);
   } else {
@@ -349,6 +473,10 @@ void Vcpu::tick_is_due() {
 void Vcpu::dispatched(PcpuId pcpu, Duration overhead) {
   state_ = HostState::kRunning;
   pcpu_ = pcpu;
+  if (vm_.assists().ple) {
+    const std::int64_t shrink = vm_.assists().ple->shrink;
+    ple_growth_ = shrink == 0 ? 1 : std::max<std::int64_t>(1, ple_growth_ / shrink);
+  }
   overhead_ += overhead;
   vm_.trace()(TraceKind::kDispatch, index_, vcpusim::index_of(pcpu));
   if (current_ != nullptr) current_->vcpu_resumed(stopped_at_);

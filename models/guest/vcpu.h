@@ -53,7 +53,7 @@ inline constexpr std::size_t kActivities = 10;
 
 // What a task has yet to do before its coroutine continues.
 struct GuestOp {
-  enum class Kind : std::uint8_t { kContinue, kRun, kPoll };
+  enum class Kind : std::uint8_t { kContinue, kRun, kPoll, kHalt };
   Kind kind = Kind::kContinue;
   Duration left{};                 // kRun: CPU time still to spend
   CacheLine* line = nullptr;       // kPoll
@@ -63,7 +63,9 @@ struct GuestOp {
 
 // Counts of VM exits by reason.
 struct ExitCounts {
+  std::uint64_t ple = 0;
   std::uint64_t halt = 0;
+  std::uint64_t hypercall = 0;
   std::uint64_t ipi = 0;    // sent, or taken while running
   std::uint64_t timer = 0;  // clock interrupt while running
 };
@@ -107,6 +109,12 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   // The current task gives way to the other tasks of this vCPU.
   void yield_task();
   void guest_does(Activity activity) { account(activity); }
+  // Halts until kick() or, if they are enabled, an interrupt; at once if it has been kicked since it halted last.
+  void halt_current();
+  // Leaves guest mode for a hypercall that costs `cost` beside the exit. The time passes when the task waits next.
+  void hypercall(Duration cost);
+  // Gives the pCPU to `target`, if the host's scheduler agrees; then, or when it is back, drives the current task.
+  void yield_to(Vcpu& target);
   // The guest has become preemptible or has enabled its interrupts: what waited for that is done next.
   void look_up() {
     if (resched_ || clock_.pending() || !ipis_.empty()) attention_ = true;
@@ -122,8 +130,18 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   std::size_t waiting_tasks() const { return queue_.size(); }
   // Interrupts this vCPU for `call`; the sender pays.
   void send_ipi(IpiCall& call, Vcpu& sender);
+  // Makes a halt of this vCPU end, or the next one not begin. `from` is the pCPU of the kicker.
+  void kick(PcpuId from);
   // Starts the clock.
   void start();
+
+  // What the host's handlers and the guest's spinners may know.
+  bool is_preempted() const { return state_ != HostState::kRunning && state_ != HostState::kHalted; }
+  bool in_kernel() const;
+  bool spins() const;
+  bool holds_lock() const;
+  // Critical sections that the guest has marked by hint hypercalls, and not yet left.
+  int hinted = 0;
 
   // ---- for the host ---------------------------------------------------------------------------------------
 
@@ -131,6 +149,10 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   void descheduled(HostState state);   // it has been running
   void wait_changed(HostState state);  // it has not been running
   void set_costopped(bool costopped);
+  // The host's handler takes so much longer.
+  void pay(Duration overhead) { overhead_ += overhead; }
+  // Another vCPU waits for its pCPU: a halting vCPU polls no longer.
+  void other_waits();
 
   // ---- accounting -----------------------------------------------------------------------------------------
 
@@ -148,6 +170,7 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
     kOverhead,   // burning overhead_
     kInterrupt,  // burning burn_ in the guest's kernel: a handler or a task switch
     kGuest,      // the current task executes
+    kHaltPoll,   // would halt, but polls for a wake-up first
     kIdle,       // nothing to do, but the pCPU is its own: native
   };
   enum class Handling : std::uint8_t { kNothing, kTick, kIpi, kSwitch };
@@ -164,6 +187,12 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   bool interrupts_enabled() const;
   bool preemptible() const;
   void go_idle();
+  void halt();
+  void arm_poll();
+  void pause_loop_exit();
+  Duration ple_window() const;
+  void begin_poll();
+  void awake();
   void account(Activity activity);
   Activity waiting_activity() const;
   Duration time_on_pcpu() const;
@@ -190,6 +219,9 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   bool attention_ = false;  // something wants to be done before guest code goes on
   bool core_shared_ = false;
   bool halting_ = false;  // it has exited in order to halt
+  bool halt_poll_over_ = false;
+  bool unhalted_ = false;  // kicked
+  bool spun_ = false;      // a pause-loop exit is being handled
   bool costopped_ = false;
   bool resched_ = false;  // the guest wants to switch tasks
   Duration overhead_{};   // to be paid before guest mode
@@ -198,10 +230,14 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   SimTime phase_since_ = kTimeZero;
 
   Task* current_ = nullptr;
-  std::deque<Task*> queue_;        // tasks that could run, in order of arrival
-  Duration slice_started_{};       // time_on_pcpu when current_ was picked
-  SimTime poll_sees_at_ = kNever;  // when the poll under way sees its condition
-  SimTime poll_ends_at_ = kNever;  // when its budget is spent
+  std::deque<Task*> queue_;         // tasks that could run, in order of arrival
+  Duration slice_started_{};        // time_on_pcpu when current_ was picked
+  SimTime poll_sees_at_ = kNever;   // when the poll under way sees its condition
+  SimTime poll_ends_at_ = kNever;   // when its budget is spent
+  SimTime poll_exits_at_ = kNever;  // when its PLE window is used up
+  std::int64_t ple_growth_ = 1;     // factor of the PLE window after the exits since the vCPU was scheduled in
+  Duration halt_poll_{};            // how long it would poll before it halts
+  SimTime halt_began_ = kNever;
   std::deque<IpiCall*> ipis_;
   IpiCall* ipi_under_way_ = nullptr;
   GuestClock clock_;

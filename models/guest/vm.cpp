@@ -23,8 +23,13 @@ Co run_program(Task& self, const Program& program) {
 }  // namespace
 
 Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers first, const Machine& machine,
-       const Tracer& trace, Observer& observer)
-    : name_(std::move(name)), config_(config), machine_(machine), trace_(trace), observer_(observer) {
+       const Assists& assists, const Tracer& trace, Observer& observer)
+    : name_(std::move(name)),
+      config_(config),
+      machine_(machine),
+      assists_(assists),
+      trace_(trace),
+      observer_(observer) {
   const auto vcpus = static_cast<std::size_t>(config.vcpus);
   const std::string path = "vms." + name_;
   if (config.guest.tick > Duration::zero()) {
@@ -92,7 +97,7 @@ Task* Vm::pull_task_for(const Vcpu& vcpu) {
 
 void Vm::account_tick(const Vcpu& vcpu) {
   Duration left = config_.guest.tick;
-  if (config_.guest.steal_clock) {
+  if (assists_.steal_clock) {
     Duration& seen = steal_seen_[index_of(vcpu.id())];
     const Duration steal = std::min(left, vcpu.steal() - seen);
     seen += steal;

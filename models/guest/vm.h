@@ -11,6 +11,7 @@
 #include "models/guest/guest_lock.h"
 #include "models/guest/task.h"
 #include "models/guest/vcpu.h"
+#include "models/host/assists/assists.h"
 #include "models/machine/machine.h"
 #include "models/trace_kinds.h"
 
@@ -49,7 +50,7 @@ class Vm {
 
   // `name` is unique on the host. Everything given by reference outlives the VM.
   Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers first, const Machine& machine,
-     const Tracer& trace, Observer& observer);
+     const Assists& assists, const Tracer& trace, Observer& observer);
 
   // Starts every task. REQUIRES that the vCPUs have been given their host or pCPUs.
   void start();
@@ -58,6 +59,7 @@ class Vm {
   const VmConfig& config() const { return config_; }
   const Machine& machine() const { return machine_; }
   const Tracer& trace() const { return trace_; }
+  const Assists& assists() const { return assists_; }
   GuestLock& lock(std::size_t index) { return *locks_[index]; }
   GuestBarrier& barrier(std::size_t index) { return barriers_[index]; }
   void task_finished(Task& task);
@@ -111,6 +113,7 @@ class Vm {
   std::string name_;
   const VmConfig& config_;
   const Machine& machine_;
+  const Assists& assists_;
   const Tracer& trace_;
   Observer& observer_;
   Duration clock_offset_{};

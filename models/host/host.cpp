@@ -1,21 +1,25 @@
 #include "models/host/host.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/check.h"
 
 namespace vcpusim {
 
 Host::Host(const HostConfig& config, const Machine& machine, Cores& cores, std::uint64_t seed, std::vector<Vcpu*> vcpus,
-           std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas, const Tracer& trace)
+           std::vector<SchedulableVcpu> descriptions, const std::vector<QuotaConfig>& quotas, const Assists& assists,
+           const Tracer& trace)
     : machine_(machine),
       cores_(cores),
+      assists_(assists),
       trace_(trace),
       engine_(machine.engine()),
       scheduler_timer_(engine_.add_timer<&Host::on_scheduler_timer>(*this)),
       random_(seed, "host", "scheduler"),
       vcpus_(std::move(vcpus)),
       states_(vcpus_.size(), HostState::kHalted),
+      spin_(vcpus_.size()),
       descriptions_(std::move(descriptions)),
       pcpus_(machine.pcpus()) {
   for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
@@ -23,6 +27,10 @@ Host::Host(const HostConfig& config, const Machine& machine, Cores& cores, std::
     pcpu.host = this;
     pcpu.id = PcpuId{i};
     pcpu.timer = engine_.add_timer<&Pcpu::on_timer>(pcpu);
+  }
+  for (VcpuIndex i = 0; i < descriptions_.size(); ++i) {
+    if (i == 0 || descriptions_[i].vm != descriptions_[i - 1].vm) vms_.push_back({i, 0, 0});
+    ++vms_.back().size;
   }
   for (const QuotaConfig& quota : quotas) {
     if (quota.cpus == 0) {
@@ -85,6 +93,7 @@ void Host::decide(Pcpu& pcpu, Enqueue why) {
   if (previous != kNoVcpu) {
     pcpu.running = kNoVcpu;
     states_[previous] = HostState::kReady;
+    spin_[previous].woken = false;
     scheduler_->enqueue(previous, pcpu.id, why);
   }
   run_next(pcpu, previous);
@@ -102,6 +111,9 @@ void Host::run_next(Pcpu& pcpu, VcpuIndex previous) {
     quota->throttle(next);
     if (next != previous) vcpus_[next]->wait_changed(HostState::kThrottled);
     next = scheduler_->pick(pcpu.id);
+  }
+  if (const VcpuIndex boosted = std::exchange(pcpu.boosted, kNoVcpu); boosted != kNoVcpu && boosted != next) {
+    ++statistics_.directed_yields.not_honoured;
   }
   pcpu.running = next;
   if (previous != next && previous != kNoVcpu) vcpus_[previous]->descheduled(states_[previous]);
@@ -128,6 +140,7 @@ void Host::dispatch(Pcpu& pcpu, VcpuIndex next) {
     overhead += same_socket ? costs.refill_same_socket : costs.refill_other_socket;
   }
   pcpu.last = next;
+  spin_[next].in_spin_loop = spin_[next].eligible = false;
   cores_.occupy(pcpu.id, &vcpu);
   vcpu.dispatched(pcpu.id, overhead);
 }
@@ -147,11 +160,98 @@ void Host::halt(Vcpu& vcpu) {
   leave(pcpu, HostState::kHalted);
 }
 
-void Host::yield(Vcpu& vcpu) {
+bool Host::yield(Vcpu& vcpu) {
   Pcpu& pcpu = pcpus_[index_of(vcpu.pcpu())];
+  const VcpuIndex yielding = pcpu.running;
   charge(pcpu);
-  scheduler_->yield(pcpu.running, pcpu.id);
+  scheduler_->yield(yielding, pcpu.id);
   decide(pcpu, Enqueue::kYielded);
+  return pcpu.running != yielding;
+}
+
+int Host::yield_to(Vcpu& vcpu, Vcpu& target) {
+  Pcpu& pcpu = pcpus_[index_of(vcpu.pcpu())];
+  const VcpuIndex yielding = pcpu.running;
+  const VcpuIndex wanted = target.index();
+  const bool ready = states_[wanted] == HostState::kReady;
+  const PcpuId where = ready ? scheduler_->queue_of(wanted) : target.pcpu();
+  if (where != kNoPcpu && scheduler_->runnable_on(pcpu.id) == 1 && scheduler_->runnable_on(where) == 1) return -1;
+  if (!ready) return 0;
+  charge(pcpu);
+  if (!scheduler_->yield_to(yielding, wanted)) return 0;
+  Pcpu& other = pcpus_[index_of(where)];
+  other.boosted = wanted;
+  if (&other != &pcpu) {
+    charge(other);
+    decide_by(other, now() + machine_.transitions().resched_ipi);
+    rearm(other);
+  }
+  decide(pcpu, Enqueue::kYielded);
+  return 1;
+}
+
+// Whether the handler of pause-loop exits may boost `vcpu`, now that it looks at it.
+bool Host::is_candidate(VcpuIndex vcpu) {
+  const DirectedYieldParams& rules = assists_.directed_yield;
+  if (states_[vcpu] != HostState::kReady) return false;
+  SpinState& spin = spin_[vcpu];
+  if (spin.woken) {
+    if (rules.candidates == DirectedYieldParams::Candidates::kPreempted) return false;
+  } else if (rules.kernel_mode_only && !vcpus_[vcpu]->in_kernel()) {
+    return false;
+  }
+  if (!rules.eligibility || !spin.in_spin_loop) return true;
+  return std::exchange(spin.eligible, !spin.eligible);
+}
+
+bool Host::on_spin(Vcpu& vcpu) {
+  const DirectedYieldParams& rules = assists_.directed_yield;
+  if (!rules.directed) return yield(vcpu);
+  const VcpuIndex me = vcpu.index();
+  Pcpu& pcpu = pcpus_[index_of(vcpu.pcpu())];
+  VmRange& vm = vms_[descriptions_[me].vm];
+  auto& counts = statistics_.directed_yields;
+  // Guests that use the hint have their marked vCPUs boosted and no others.
+  bool hinted_only = false;
+  if (assists_.hint) {
+    for (std::uint32_t i = 0; i < vm.size; ++i) {
+      hinted_only = hinted_only || (vm.first + i != me && vcpus_[vm.first + i]->hinted > 0);
+    }
+    if (!hinted_only && assists_.hint->fallback == HintParams::Fallback::kResume) return false;
+    if (!hinted_only && assists_.hint->fallback == HintParams::Fallback::kYield) return yield(vcpu);
+  }
+  spin_[me].in_spin_loop = true;
+  int refusals = 0;
+  for (std::uint32_t i = 0; i < vm.size; ++i) {
+    const std::uint32_t number = (vm.last_boosted + 1 + i) % vm.size;
+    const VcpuIndex candidate = vm.first + number;
+    if (candidate == me) continue;
+    if (hinted_only ? vcpus_[candidate]->hinted == 0 || states_[candidate] != HostState::kReady
+                    : !is_candidate(candidate)) {
+      continue;
+    }
+    Vcpu& target = *vcpus_[candidate];
+    const bool spinner = target.spins();
+    const bool holder = target.holds_lock();
+    const bool woken = spin_[candidate].woken;
+    ++counts.attempted;
+    const int result = yield_to(vcpu, target);
+    if (result > 0) {
+      vm.last_boosted = rules.last_boosted_bug ? i : number;
+      ++counts.succeeded;
+      counts.to_holder += holder ? 1 : 0;
+      counts.to_spinner += spinner ? 1 : 0;
+      counts.to_woken += woken ? 1 : 0;
+      const bool left = pcpu.running != me;
+      if (!left) spin_[me].in_spin_loop = spin_[me].eligible = false;
+      return left;
+    }
+    constexpr int kMostRefusals = 3;  // virt/kvm/kvm_main.c, Linux 5.10
+    if (result < 0 && ++refusals == kMostRefusals) break;
+  }
+  spin_[me].in_spin_loop = spin_[me].eligible = false;
+  vcpu.pay(rules.per_candidate * vm.size);
+  return false;
 }
 
 void Host::wake(Vcpu& vcpu, PcpuId waker) {
@@ -165,12 +265,16 @@ void Host::make_ready(VcpuIndex index, PcpuId waker, Enqueue why) {
   Pcpu& pcpu = pcpus_[index_of(scheduler_->place(index, vcpu.pcpu(), waker))];
   SIM_DCHECK(descriptions_[index].affinity.contains(pcpu.id), "a vCPU was placed outside of its affinity");
   trace_(TraceKind::kWake, index, index_of(pcpu.id));
+  spin_[index].woken = true;
   charge(pcpu);
   scheduler_->enqueue(index, pcpu.id, why);
   if (pcpu.running == kNoVcpu) {
     decide_by(pcpu, now() + machine_.transitions().idle_wake);
-  } else if (scheduler_->preempts(index, pcpu.id)) {
-    decide_by(pcpu, pcpu.id == waker ? now() : now() + machine_.transitions().resched_ipi);
+  } else {
+    if (scheduler_->preempts(index, pcpu.id)) {
+      decide_by(pcpu, pcpu.id == waker ? now() : now() + machine_.transitions().resched_ipi);
+    }
+    vcpus_[pcpu.running]->other_waits();
   }
   rearm(pcpu);
 }

@@ -11,9 +11,11 @@
 // Shows       boost lets I/O in at once; a 30 ms slice makes the preemption of a lock holder last tens of ms; with
 //             accounting by ticks, whoever is off the pCPU at the ticks runs for free. A plain yield does not steal:
 //             the next vCPU then has a whole slice. What steals is a sleep across the tick, with the boost after it.
-// Deviations  with exact accounting, a vCPU whose credit falls below zero becomes active even if no tick has ever found
-//             it running, or else it would keep its class forever; the vCPUs of a VM share its credit by weight (in Xen
-//             they are all alike); the cap of a VM is that of its first vCPU
+// Deviations  credit is counted in time to run, not in units of 100 us (10 per ms, 300 per slice), of which Xen rounds
+//             every share up, so that in the end all are in UNDER; a waiting vCPU does not lose credit at the upper
+//             bound (waiting_earns); with exact accounting, a vCPU whose credit falls below zero becomes active even if
+//             no tick has ever found it running, or else it would keep its class forever; the vCPUs of a VM share its
+//             credit by weight (in Xen they are all alike); the cap of a VM is that of its first vCPU
 // yield_to    not honoured: Xen knows no directed yield, and answers a spinning vCPU with an undirected one
 #include <algorithm>
 #include <cmath>
@@ -33,10 +35,10 @@ class Credit final : public HostScheduler {
     Duration timeslice = std::chrono::milliseconds(30);
     Duration tick = std::chrono::milliseconds(10);
     Duration accounting = std::chrono::milliseconds(30);
-    std::int64_t credits_per_ms = 10;
     Duration ratelimit = std::chrono::microseconds(1000);
     bool precise_accounting = true;
     bool boost = true;
+    bool waiting_earns = true;
     void describe(ParamVisitor& visitor) {
       visitor.duration("timeslice", timeslice, kPositiveDuration,
                        "time on the pCPU before the next of the class; Xen credit.c: 30 ms");
@@ -45,21 +47,21 @@ class Credit final : public HostScheduler {
       visitor.duration("accounting", accounting, kPositiveDuration,
                        "period at which credit is handed out, one period's worth of which bounds the credit of a vCPU; "
                        "Xen credit.c: one slice");
-      visitor.integer("credits_per_ms", credits_per_ms, {1, 1000},
-                      "credit burnt by a millisecond of running, at any weight; Xen credit.c: 10");
       visitor.duration("ratelimit", ratelimit, kAnyDuration,
                        "a vCPU that has run for less is not preempted; Xen sched_ratelimit_us: 1000 us");
       visitor.flag(
           "precise_accounting", precise_accounting,
           "credit is burnt by the time run (Xen 4.x); if not, whoever runs at a tick pays for all of it (3.x)");
       visitor.flag("boost", boost, "a woken vCPU in UNDER goes before all others; Xen: always");
+      visitor.flag("waiting_earns", waiting_earns,
+                   "a vCPU that waits in a queue may hold the credit of two periods; if not, as in Xen, one that holds "
+                   "more than one period's is taken for idle and loses half, which takes from the heavy ones");
     }
   };
 
   Credit(HostView& host, const Params& params)
       : host_(host),
         params_(params),
-        credits_per_period_(std::max<std::int64_t>(1, credits_for(params.accounting))),
         queues_(host.machine().pcpus(), host.vcpus().size()),
         idle_(host.machine().pcpus()),
         pcpus_(host.machine().pcpus()),
@@ -69,7 +71,7 @@ class Credit final : public HostScheduler {
       const SchedulableVcpu& about = host.vcpus()[v];
       if (about.vm >= vms_.size()) vms_.resize(about.vm + 1);
       Vm& vm = vms_[about.vm];
-      if (vm.vcpus.empty()) vm.cap = credits_for_cap(about.cap);
+      if (vm.vcpus.empty()) vm.cap = credit_for_cap(about.cap);
       vm.vcpus.push_back(v);
     }
     active_vms_.reserve(vms_.size());
@@ -134,10 +136,8 @@ class Credit final : public HostScheduler {
   void charge(VcpuIndex vcpu, PcpuId, Duration ran) override {
     if (!params_.precise_accounting) return;
     PerVcpu& v = vcpus_[vcpu];
-    const std::int64_t burnt = ran.count() * params_.credits_per_ms + v.residual;
-    v.credit -= burnt / kMillisecond.count();
-    v.residual = burnt % kMillisecond.count();
-    if (v.credit < 0) activate(vcpu);
+    v.credit -= ran;
+    if (v.credit < Duration::zero()) activate(vcpu);
   }
 
   void blocked(VcpuIndex vcpu, PcpuId pcpu) override {
@@ -150,7 +150,8 @@ class Credit final : public HostScheduler {
   VcpuIndex pick(PcpuId pcpu) override {
     catch_up();
     PerPcpu& here = pcpus_[index_of(pcpu)];
-    const VcpuIndex next = choose(pcpu);
+    const bool limited = is_rate_limited(here);
+    const VcpuIndex next = limited ? here.returning : choose(pcpu);
     const bool goes_on = next != kNoVcpu && next == here.returning;
     here.returning = kNoVcpu;
     here.current = next;
@@ -165,9 +166,7 @@ class Credit final : public HostScheduler {
     const SimTime now = host_.now();
     if (!goes_on) here.since = now;
     here.slice_end = now + std::max(params_.timeslice, params_.ratelimit);
-    here.retry_at = protects(here) && !queues_.empty(pcpu) && outranks(queues_.front(pcpu), next)
-                        ? here.since + params_.ratelimit
-                        : kNever;
+    here.retry_at = limited ? here.since + params_.ratelimit : kNever;
     if (here.next_tick <= now) here.next_tick = multiple_after(now, params_.tick);
     call_for_leftovers(pcpu);
     return next;
@@ -212,8 +211,7 @@ class Credit final : public HostScheduler {
   enum class Rank : std::uint8_t { kIdle, kOver, kUnder, kBoost };
   struct PerVcpu {
     PcpuId pcpu = kNoPcpu;
-    std::int64_t credit = 0;
-    std::int64_t residual = 0;  // burnt, but less than one credit: in picoseconds times credits_per_ms
+    Duration credit{};
     Rank rank = Rank::kUnder;
     bool active = false;   // it earns
     bool parked = false;   // held back by the cap of its VM
@@ -234,23 +232,22 @@ class Credit final : public HostScheduler {
   };
   struct Vm {
     std::vector<VcpuIndex> vcpus;
-    std::int64_t cap = 0;  // credits per accounting period; 0: none
+    Duration cap{};  // per accounting period; zero: none
     std::int64_t active_weight = 0;
     std::int64_t active_vcpus = 0;
   };
 
-  static constexpr Duration kMillisecond = std::chrono::milliseconds(1);
-
   static SimTime multiple_after(SimTime time, Duration period) {
     return kTimeZero + ((time - kTimeZero) / period + 1) * period;
   }
-  static std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-  std::int64_t credits_for(Duration time) const { return time / kMillisecond * params_.credits_per_ms; }
+  // Credit times a ratio, rounded up.
+  static Duration scaled(Duration credit, std::int64_t numerator, std::int64_t denominator) {
+    return Duration{detail::mul_div_up(credit.count(), numerator, denominator)};
+  }
   // A cap is a real number in the scenario; millionths of a pCPU are its last digits here.
-  std::int64_t credits_for_cap(double cap) const {
+  Duration credit_for_cap(double cap) const {
     constexpr std::int64_t kMillion = 1'000'000;
-    return div_up(std::llround(cap * kMillion) * credits_per_period_, kMillion);
+    return scaled(params_.accounting, std::llround(cap * kMillion), kMillion);
   }
   std::uint32_t socket_of(std::uint32_t pcpu) const { return host_.machine().socket_of(PcpuId{pcpu}); }
   const PcpuSet& affinity(VcpuIndex vcpu) const { return host_.vcpus()[vcpu].affinity; }
@@ -283,11 +280,12 @@ class Credit final : public HostScheduler {
     }
   }
 
-  VcpuIndex choose(PcpuId pcpu) {
-    const PerPcpu& here = pcpus_[index_of(pcpu)];
-    if (here.returning != kNoVcpu && !here.returning_by_will && queues_.contains(here.returning) && protects(here)) {
-      return here.returning;
-    }
+  // Whether the vCPU that ran until just now, and not by its own will, has to go on.
+  bool is_rate_limited(const PerPcpu& here) const {
+    return here.returning != kNoVcpu && !here.returning_by_will && queues_.contains(here.returning) && protects(here);
+  }
+
+  VcpuIndex choose(PcpuId pcpu) const {
     const VcpuIndex head = queues_.front(pcpu);
     const Rank rank = head == kNoVcpu ? Rank::kIdle : vcpus_[head].rank;
     if (rank > Rank::kOver) return head;
@@ -359,7 +357,7 @@ class Credit final : public HostScheduler {
     here.next_tick = multiple_after(host_.now(), params_.tick);
     PerVcpu& v = vcpus_[vcpu];
     if (v.rank == Rank::kBoost) v.rank = Rank::kUnder;
-    if (!params_.precise_accounting) v.credit -= credits_for(params_.tick);
+    if (!params_.precise_accounting) v.credit -= params_.tick;
     activate(vcpu);
     if (here.sorted == accountings_) return;
     here.sorted = accountings_;
@@ -391,73 +389,79 @@ class Credit final : public HostScheduler {
   // Accounting has no event of its own unless somebody is parked: it is made up for when a pCPU next decides, which
   // is at its period while anybody runs.
   void catch_up() {
-    while (next_accounting_ <= host_.now()) {
-      if (active_vms_.empty()) {
-        balance_ = 0;
-        next_accounting_ = multiple_after(host_.now(), params_.accounting);
-      } else {
-        account();
-        next_accounting_ += params_.accounting;
-      }
-      if (parked_ > 0) host_.set_timer(next_accounting_);
+    if (next_accounting_ > host_.now()) return;
+    while (next_accounting_ <= host_.now() && !active_vms_.empty()) {
+      account();
+      next_accounting_ += params_.accounting;
     }
+    if (active_vms_.empty()) {
+      balance_ = Duration::zero();
+      next_accounting_ = multiple_after(host_.now(), params_.accounting);
+    }
+    if (parked_ > 0) host_.set_timer(next_accounting_);
   }
 
   void account() {
     ++accountings_;
-    // Bring a negative balance back to zero by handing out more.
-    std::int64_t total =
-        credits_per_period_ * static_cast<std::int64_t>(pcpus_.size()) - std::min<std::int64_t>(0, balance_);
+    // A negative balance is brought back to zero by handing out more.
+    const Duration debt = -std::min(Duration::zero(), balance_);
+    Duration total = params_.accounting * static_cast<std::int64_t>(pcpus_.size()) + debt;
     const std::int64_t weights = total_weight_;
     std::int64_t weights_left = weights;
-    const std::int64_t debt = -std::min<std::int64_t>(0, balance_);
     bool somebody_wants_more = false;
-    balance_ = 0;
+    balance_ = Duration::zero();
     for (std::size_t i = 0; i < active_vms_.size(); ++i) {
-      Vm& vm = vms_[active_vms_[i]];
-      weights_left -= vm.active_weight;
+      const Vm& vm = vms_[active_vms_[i]];
+      const std::int64_t weight = vm.active_weight;
+      weights_left -= weight;
       // At most what all its vCPUs can burn in a period.
-      std::int64_t peak = vm.active_vcpus * credits_per_period_ + div_up(debt * vm.active_weight, weights);
-      std::int64_t park_below = 0;
-      if (vm.cap > 0) {
+      Duration peak = params_.accounting * vm.active_vcpus + scaled(debt, weight, weights);
+      Duration park_below = Duration::min();
+      if (vm.cap > Duration::zero()) {
         peak = std::min(peak, vm.cap);
-        park_below = -div_up(vm.cap, vm.active_vcpus);
+        park_below = -scaled(vm.cap, 1, vm.active_vcpus);
       }
-      std::int64_t fair = div_up(total * vm.active_weight, weights);
+      Duration fair = scaled(total, weight, weights);
       if (fair < peak) {
         somebody_wants_more = true;
       } else {
         // What it cannot use goes to those behind it.
-        if (weights_left > 0) total += div_up((fair - peak) * weights, weights_left);
+        if (weights_left > 0) total += scaled(fair - peak, weights, weights_left);
         // If those before it could have used it, it goes before them the next time.
-        if (somebody_wants_more) std::rotate(active_vms_.begin(), active_vms_.begin() + i, active_vms_.begin() + i + 1);
+        if (somebody_wants_more) {
+          const auto at = active_vms_.begin() + static_cast<std::ptrdiff_t>(i);
+          std::rotate(active_vms_.begin(), at, at + 1);
+        }
         fair = peak;
       }
-      const std::int64_t active_weight = vm.active_weight;
       for (const VcpuIndex vcpu : vm.vcpus) {
         if (!vcpus_[vcpu].active) continue;
-        earn(vcpu, div_up(fair * host_.vcpus()[vcpu].weight, active_weight), vm.cap > 0, park_below);
+        earn(vcpu, scaled(fair, host_.vcpus()[vcpu].weight, weight), park_below);
         balance_ += vcpus_[vcpu].credit;
       }
     }
     std::erase_if(active_vms_, [this](std::uint32_t vm) { return vms_[vm].active_vcpus == 0; });
   }
 
-  void earn(VcpuIndex vcpu, std::int64_t credits, bool capped, std::int64_t park_below) {
+  void earn(VcpuIndex vcpu, Duration credit, Duration park_below) {
+    const Duration bound = params_.accounting;
     PerVcpu& v = vcpus_[vcpu];
-    v.credit += credits;
-    if (v.credit < 0) {
+    v.credit += credit;
+    if (v.credit < Duration::zero()) {
       v.rank = Rank::kOver;
-      if (capped && v.credit < park_below && !v.parked) park(vcpu);
-      v.credit = std::max(v.credit, -credits_per_period_);
+      if (v.credit < park_below && !v.parked) park(vcpu);
+      v.credit = std::max(v.credit, -bound);
+      return;
+    }
+    v.rank = Rank::kUnder;
+    if (v.parked) unpark(vcpu);
+    if (v.credit <= bound) return;
+    if (v.waiting && params_.waiting_earns) {
+      v.credit = std::min(v.credit, 2 * bound);
     } else {
-      v.rank = Rank::kUnder;
-      if (v.parked) unpark(vcpu);
-      if (v.credit > credits_per_period_) {
-        // It does not run as much as it may: it earns no more, and starts a little ahead when it is back.
-        deactivate(vcpu);
-        v.credit /= 2;
-      }
+      // It does not run as much as it may: it earns no more, and starts a little ahead when it is back.
+      deactivate(vcpu);
+      v.credit /= 2;
     }
   }
 
@@ -488,7 +492,6 @@ class Credit final : public HostScheduler {
 
   HostView& host_;
   Params params_;
-  std::int64_t credits_per_period_;
   VcpuQueues queues_;
   IdlePcpus idle_;
   PcpuId last_called_ = kNoPcpu;
@@ -498,7 +501,7 @@ class Credit final : public HostScheduler {
   std::vector<std::uint32_t> sockets_;     // first pCPU of each, and the number of pCPUs
   std::vector<std::uint32_t> active_vms_;  // those with an active vCPU, in the order in which they get credit
   std::int64_t total_weight_ = 0;          // of all active vCPUs
-  std::int64_t balance_ = 0;               // sum of their credit after the last accounting
+  Duration balance_{};                     // sum of their credit after the last accounting
   std::uint64_t accountings_ = 0;
   std::size_t parked_ = 0;
   SimTime next_accounting_;

@@ -74,17 +74,17 @@ class FairScheduler : public HostScheduler {
   virtual void leave(VcpuIndex vcpu, PcpuId pcpu) = 0;   // a waiting vCPU no longer is
   virtual void detach(VcpuIndex vcpu, PcpuId from) = 0;  // a waiting vCPU migrates ...
   virtual void attach(VcpuIndex vcpu, PcpuId to) = 0;
-  virtual void halted(VcpuIndex vcpu, PcpuId pcpu) = 0;                     // the running vCPU
-  virtual void advance(VcpuIndex vcpu, PcpuId pcpu, Duration ran) = 0;      // the running vCPU, until now
-  virtual void yielded(VcpuIndex vcpu, PcpuId pcpu) = 0;                    // the running vCPU, which is not alone
-  virtual void prefer(VcpuIndex target, PcpuId pcpu) = 0;                   // yield_to
-  virtual VcpuIndex take_next(PcpuId pcpu) = 0;                             // out of its queue; kNoVcpu if none is ready
-  virtual bool outdoes_current(VcpuIndex vcpu, PcpuId pcpu) = 0;            // preemption by a vCPU that just came
-  virtual SimTime time_up(PcpuId pcpu) const = 0;                           // the current vCPU's, unless things change
-  virtual bool tick(PcpuId pcpu) = 0;                                       // is it?
-  virtual void reweigh(VcpuIndex vcpu, std::int64_t weight) = 0;            // also calls set_weight
-  virtual const RunQueue& waiting(PcpuId pcpu) const = 0;                   // may contain vCPUs that are not kWaiting
-  virtual PcpuId lingers_on(VcpuIndex) const { return kNoPcpu; }            // halted, but kept in a queue
+  virtual void halted(VcpuIndex vcpu, PcpuId pcpu) = 0;                 // the running vCPU
+  virtual void advance(VcpuIndex vcpu, PcpuId pcpu, Duration ran) = 0;  // the running vCPU, until now
+  virtual void yielded(VcpuIndex vcpu, PcpuId pcpu) = 0;                // the running vCPU, which is not alone
+  virtual void prefer(VcpuIndex target, PcpuId pcpu) = 0;               // yield_to
+  virtual VcpuIndex take_next(PcpuId pcpu) = 0;                         // out of its queue; kNoVcpu if none is ready
+  virtual bool outdoes_current(VcpuIndex vcpu, PcpuId pcpu) = 0;        // preemption by a vCPU that just came
+  virtual SimTime time_up(PcpuId pcpu) const = 0;                       // the current vCPU's, unless things change
+  virtual bool tick(PcpuId pcpu) = 0;                                   // is it?
+  virtual void reweigh(VcpuIndex vcpu, std::int64_t weight) = 0;        // also calls set_weight
+  virtual const RunQueue& waiting(PcpuId pcpu) const = 0;               // may contain vCPUs that are not kWaiting
+  virtual PcpuId lingers_on(VcpuIndex) const { return kNoPcpu; }        // halted, but kept in a queue
 
   SimTime now() const { return host_.now(); }
   Duration tick_period() const { return tick_; }
@@ -113,6 +113,9 @@ class FairScheduler : public HostScheduler {
   }
 
  private:
+  // How long a busy pCPU waits for the vCPU that it would like to take over, which runs: more than two slices.
+  static constexpr Duration kPatience = std::chrono::milliseconds(32);
+
   enum class Idle : std::uint8_t { kNot, kIdle, kNewly };
 
   struct PerVcpu {
@@ -142,7 +145,7 @@ class FairScheduler : public HostScheduler {
     bool kicked = false;  // to balance for all idle pCPUs
     bool contended = false;
     SimTime ticked = SimTime::min();
-    SimTime idle_since = kTimeZero;
+    SimTime idle_since = SimTime::min();  // never was
     Duration average_idle{};
     std::array<BalanceState, Domains::kLevels> levels;  // in the order of Domains::of
   };
@@ -152,7 +155,8 @@ class FairScheduler : public HostScheduler {
     std::int64_t runnable = 0;
     std::int64_t load = 0;
     std::int64_t idle = 0;
-    bool excluded = false;
+    bool excluded = false;  // affinity forbids
+    bool chosen = false;    // as busy as the busiest
     std::int64_t size() const { return span.size(); }
     int kind() const { return runnable < size() ? 0 : runnable == size() ? 1 : 2; }  // spare, full, overloaded
   };
@@ -182,27 +186,27 @@ class FairScheduler : public HostScheduler {
   SimTime balance_due(PcpuId pcpu) const;
   bool has_work_for(PcpuId overloaded, PcpuId idle) const;
   void kick_idle(PcpuId pcpu);
-  bool balance_at_tick(PcpuId pcpu);
   void balance_all_idle(PcpuId pcpu);
-  VcpuIndex balance_levels(PcpuId pcpu, bool idle);
+  bool balance_levels(PcpuId pcpu, bool idle);
   bool leads(PcpuId pcpu, const Domains::Domain& domain) const;
-  VcpuIndex balance(PcpuId to, std::size_t level, Idle why);
+  bool balance(PcpuId to, std::size_t level, Idle why);
   Imbalance measure(const Group& local, const Group& busiest, const Group& total, const Domains::Domain& domain,
                     Idle why) const;
-  VcpuIndex pull(PcpuId to, PcpuRange from, Imbalance imbalance, const Domains::Domain& domain, std::int64_t failed,
-                 Idle why, bool& only_pinned);
-  VcpuIndex pull_stranded(PcpuId to);
+  bool pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain, std::int64_t failed, Idle why,
+            bool& only_pinned);
+  bool pull_stranded(PcpuId to, std::int64_t failed, bool& only_hot);
   void migrate(VcpuIndex vcpu, PcpuId from, PcpuId to);
 
   HostView& host_;
   FairParams params_;
   Domains domains_;
   Duration tick_;
+  std::int64_t patience_;  // kPatience, in ticks
   std::int64_t scale_;
   std::vector<PerVcpu> vcpus_;
   std::vector<Queue> queues_;
-  PcpuMask idle_;                            // nothing runs and nothing waits
-  std::size_t overloaded_ = 0;               // pCPUs with two or more
+  PcpuMask idle_;               // nothing runs and nothing waits
+  std::size_t overloaded_ = 0;  // pCPUs with two or more
   std::uint64_t migrations_ = 0;
   std::vector<std::vector<VcpuIndex>> vms_;  // by VM: its vCPUs
   std::vector<std::int64_t> vm_runnable_;

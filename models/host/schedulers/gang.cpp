@@ -90,6 +90,7 @@ class Gang final : public HostScheduler {
 
   VcpuIndex pick(PcpuId pcpu) override {
     PerPcpu& here = pcpus_[index_of(pcpu)];
+    deciding_ = pcpu;
     if (here.picked != kNoVcpu) {
       // Picked just now and not let run by the host.
       leave(here.picked);
@@ -108,6 +109,7 @@ class Gang final : public HostScheduler {
       here.picked = next;
     }
     note_costops();
+    deciding_ = kNoPcpu;
     return here.picked;
   }
 
@@ -370,7 +372,7 @@ class Gang final : public HostScheduler {
 
   // Has `pcpu` decide if it does not run whom it should, unless that one has yet to leave another pCPU.
   void call(PcpuId pcpu) {
-    if (pcpu == kNoPcpu) return;
+    if (pcpu == kNoPcpu || pcpu == deciding_) return;
     const VcpuIndex assigned = pcpus_[index_of(pcpu)].assigned;
     const VcpuIndex running = host_.running_on(pcpu);
     if (assigned == running) return;
@@ -415,7 +417,8 @@ class Gang final : public HostScheduler {
   std::vector<GangIndex> waiting_;     // with a ready vCPU, by before()
   std::size_t free_;                   // pCPUs to which nobody is assigned
   SimTime slot_end_ = kTimeZero;
-  Duration least_served_{};  // of the gangs at the start of the slot
+  Duration least_served_{};    // of the gangs at the start of the slot
+  PcpuId deciding_ = kNoPcpu;  // within pick()
   std::uint64_t searches_ = 0;
   std::size_t costopped_ = 0;
 };

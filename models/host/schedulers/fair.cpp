@@ -1,0 +1,626 @@
+#include "models/host/schedulers/fair.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/check.h"
+
+namespace vcpusim {
+
+void FairParams::describe(ParamVisitor& visitor) {
+  visitor.integer("hz", hz, {10, 100'000},
+                  "scheduler ticks per second and pCPU (Linux: kernel/Kconfig.hz, default 250)");
+  visitor.flag(
+      "tick_skew", tick_skew,
+      "spread the ticks of the pCPUs over half a period (boot option skew_tick, off by default) instead of all "
+      "at the same instants");
+  visitor.integer("scale", scale, {0, 1'000'000},
+                  "factor on latencies and slices; 0: 1 + log2(min(8, pCPUs)) (kernel/sched/fair.c: "
+                  "get_update_sysctl_factor)");
+  visitor.flag("wake_affine", wake_affine, "a woken vCPU may move to the waker's pCPU (SD_WAKE_AFFINE, on)");
+  visitor.flag("balance", balance, "balance load between pCPUs; off is like isolcpus");
+  visitor.duration("migration_cost", migration_cost, kAnyDuration,
+                   "a vCPU that ran more recently is cache-hot; a pCPU that expects to idle for less does not look for "
+                   "work (sysctl_sched_migration_cost, 0.5 ms)");
+  visitor.integer("busy_factor", busy_factor, {1, 1024},
+                  "busy pCPUs balance so many times more rarely (kernel/sched/topology.c: 16 from 5.10, 32 before)");
+  visitor.integer("imbalance_pct", imbalance_pct, {100, 1000},
+                  "between two overloaded groups, percentage of load that is an imbalance (117 from 5.10, 125 before)");
+  visitor.integer("smt_imbalance_pct", smt_imbalance_pct, {100, 1000}, "the same between SMT siblings (110)");
+  visitor.integer("cache_nice_tries", cache_nice_tries, {0, 1000},
+                  "failed attempts after which cache-hot vCPUs are moved too (kernel/sched/topology.c: 1)");
+  visitor.flag("group_by_vm", group_by_vm,
+               "the runnable vCPUs of a VM share its weight, as if in one cgroup with cpu.shares; flat: queues are not "
+               "nested");
+}
+
+FairScheduler::FairScheduler(HostView& host, const FairParams& params)
+    : host_(host),
+      params_(params),
+      domains_(host.machine()),
+      // TICK_NSEC: whole nanoseconds, rounded to the nearest.
+      tick_(std::chrono::nanoseconds((1'000'000'000 + params.hz / 2) / params.hz)),
+      patience_(kPatience / tick_),
+      scale_(params.scale),
+      vcpus_(host.vcpus().size()),
+      queues_(host.machine().pcpus()),
+      idle_(host.machine().pcpus()) {
+  const std::uint32_t pcpus = host.machine().pcpus();
+  if (scale_ == 0) scale_ = std::bit_width(std::min(pcpus, 8u));
+  std::vector<std::size_t> candidates(pcpus);
+  bool any_restricted = false;
+  for (VcpuIndex v = 0; v < vcpus_.size(); ++v) {
+    const SchedulableVcpu& description = host.vcpus()[v];
+    vcpus_[v].affinity = PcpuMask(pcpus, description.affinity);
+    vcpus_[v].ran_until = kTimeZero - kLongestDuration;
+    any_restricted = any_restricted || vcpus_[v].affinity.count() < pcpus;
+    for (std::uint32_t i = 0; i < pcpus; ++i) candidates[i] += vcpus_[v].affinity.contains(i) ? 1 : 0;
+    if (description.vm >= vms_.size()) vms_.resize(description.vm + 1);
+    vms_[description.vm].push_back(v);
+  }
+  vm_runnable_.resize(vms_.size());
+  for (VcpuIndex v = 0; v < vcpus_.size(); ++v) vcpus_[v].weight = effective_weight(v);
+
+  for (std::uint32_t i = 0; i < pcpus; ++i) {
+    const PcpuId pcpu{i};
+    Queue& q = queues_[i];
+    idle_.insert(i);
+    q.average_idle = 2 * params_.migration_cost;
+    // Where every vCPU could have a pCPU of its own, idle pCPUs do all the balancing.
+    q.contended = candidates[i] >= 2 && (any_restricted || vcpus_.size() > pcpus);
+    const auto& domains = domains_.of(pcpu);
+    for (std::size_t level = 0; level < domains.size(); ++level) {
+      q.levels[level].interval_ms = domains[level]->span.size();
+      const Duration interval = balance_interval(pcpu, level, true);
+      const std::int64_t rank = i - domains[level]->span.begin + 1;
+      q.levels[level].last = kTimeZero - interval + interval * rank / domains[level]->span.size();
+    }
+  }
+}
+
+// ---- Ticks
+
+SimTime FairScheduler::tick_at_or_after(PcpuId pcpu, SimTime time) const {
+  // kernel/time/tick-sched.c: half a period, divided by the number of CPUs.
+  const std::int64_t skew = params_.tick_skew ? (tick_ / 2 / queues_.size() * index_of(pcpu)).count() : 0;
+  const std::int64_t since = time.time_since_epoch().count() - skew;
+  const std::int64_t ticks = since <= 0 ? 0 : (since + tick_.count() - 1) / tick_.count();
+  return kTimeZero + Duration{skew} + ticks * tick_;
+}
+
+SimTime FairScheduler::next_check(PcpuId pcpu) {
+  const Queue& q = queue(pcpu);
+  if (q.current == kNoVcpu) return kNever;
+  if (q.decide_anew) return now();
+  SimTime due = waiting(pcpu).empty() ? kNever : time_up(pcpu);
+  if (params_.balance) due = std::min(due, balance_due(pcpu));
+  if (due == kNever) return kNever;
+  const SimTime at = tick_at_or_after(pcpu, std::max(due, now()));
+  return at == q.ticked ? at + tick_ : at;
+}
+
+bool FairScheduler::check(PcpuId pcpu) {
+  Queue& q = queue(pcpu);
+  if (q.ticked != now() && tick_at_or_after(pcpu, now()) == now()) {
+    q.ticked = now();
+    if (tick(pcpu)) q.decide_anew = true;
+    if (params_.balance) {
+      kick_idle(pcpu);
+      balance_levels(pcpu, false);
+    }
+  }
+  return q.decide_anew;
+}
+
+// ---- Accounts
+
+void FairScheduler::charge(VcpuIndex vcpu, PcpuId pcpu, Duration ran) {
+  Queue& q = queue(pcpu);
+  const Duration rest = ran - q.charged_ahead;
+  q.charged_ahead = Duration::zero();
+  q.charged_until = now();
+  vcpus_[vcpu].ran_until = now();
+  if (rest > Duration::zero()) advance(vcpu, pcpu, rest);
+  if (params_.group_by_vm && effective_weight(vcpu) != vcpus_[vcpu].weight) reweigh(vcpu, effective_weight(vcpu));
+}
+
+// Charges the vCPU that runs on another pCPU than the one that the host has charged for this call.
+void FairScheduler::settle(PcpuId pcpu) {
+  Queue& q = queue(pcpu);
+  const Duration ran = now() - q.charged_until;
+  if (q.current == kNoVcpu || ran <= Duration::zero()) return;
+  q.charged_ahead += ran;
+  q.charged_until = now();
+  vcpus_[q.current].ran_until = now();
+  advance(q.current, pcpu, ran);
+}
+
+void FairScheduler::count_in(VcpuIndex vcpu, PcpuId pcpu, State state) {
+  Queue& q = queue(pcpu);
+  if (++q.runnable == 2) ++overloaded_;
+  q.load += vcpus_[vcpu].weight;
+  vcpus_[vcpu].state = state;
+  update_idle_mask(pcpu);
+}
+
+void FairScheduler::count_out(VcpuIndex vcpu, PcpuId pcpu) {
+  Queue& q = queue(pcpu);
+  if (--q.runnable == 1) --overloaded_;
+  q.load -= vcpus_[vcpu].weight;
+  vcpus_[vcpu].state = State::kAway;
+  update_idle_mask(pcpu);
+}
+
+void FairScheduler::update_idle_mask(PcpuId pcpu) {
+  if (queue(pcpu).runnable == 0) {
+    idle_.insert(index_of(pcpu));
+  } else {
+    idle_.erase(index_of(pcpu));
+  }
+}
+
+std::int64_t FairScheduler::effective_weight(VcpuIndex vcpu) const {
+  const SchedulableVcpu& description = host_.vcpus()[vcpu];
+  const std::int64_t sharers = params_.group_by_vm ? std::max<std::int64_t>(1, vm_runnable_[description.vm]) : 1;
+  return std::max<std::int64_t>(1, description.weight * (kUnit / 1024) / sharers);
+}
+
+void FairScheduler::set_weight(VcpuIndex vcpu, std::int64_t weight) {
+  PerVcpu& v = vcpus_[vcpu];
+  if (v.state != State::kAway) queue(v.pcpu).load += weight - v.weight;
+  v.weight = weight;
+}
+
+// One vCPU of a VM more or less is runnable. Those that run get their new weight when they are next charged, as their
+// time so far was at the old one.
+void FairScheduler::vm_changed(VcpuIndex vcpu, int change) {
+  const std::uint32_t vm = host_.vcpus()[vcpu].vm;
+  vm_runnable_[vm] += change;
+  if (!params_.group_by_vm) return;
+  for (const VcpuIndex v : vms_[vm]) {
+    if (vcpus_[v].state == State::kRunning || vcpus_[v].weight == effective_weight(v)) continue;
+    if (vcpus_[v].state == State::kWaiting) settle(vcpus_[v].pcpu);
+    reweigh(v, effective_weight(v));
+  }
+}
+
+// ---- What happens to vCPUs
+
+void FairScheduler::enqueue(VcpuIndex vcpu, PcpuId pcpu, Enqueue why) {
+  PerVcpu& v = vcpus_[vcpu];
+  v.why = why;
+  if (v.state == State::kRunning) {
+    queue(pcpu).current = kNoVcpu;
+    v.state = State::kWaiting;
+  } else {
+    vm_changed(vcpu, 1);
+    count_in(vcpu, pcpu, State::kWaiting);
+  }
+  join(vcpu, pcpu, why);
+  v.pcpu = pcpu;
+}
+
+bool FairScheduler::preempts(VcpuIndex vcpu, PcpuId pcpu) {
+  Queue& q = queue(pcpu);
+  // The end of a throttling looks for idle pCPUs only.
+  if (!q.decide_anew && vcpus_[vcpu].why != Enqueue::kReleased) q.decide_anew = outdoes_current(vcpu, pcpu);
+  return q.decide_anew;
+}
+
+void FairScheduler::dequeue(VcpuIndex vcpu) {
+  const PcpuId pcpu = vcpus_[vcpu].pcpu;
+  count_out(vcpu, pcpu);
+  leave(vcpu, pcpu);
+  vm_changed(vcpu, -1);
+}
+
+void FairScheduler::blocked(VcpuIndex vcpu, PcpuId pcpu) {
+  queue(pcpu).current = kNoVcpu;
+  count_out(vcpu, pcpu);
+  halted(vcpu, pcpu);
+  vm_changed(vcpu, -1);
+}
+
+void FairScheduler::yield(VcpuIndex vcpu, PcpuId pcpu) {
+  if (queue(pcpu).runnable >= 2) yielded(vcpu, pcpu);
+}
+
+bool FairScheduler::yield_to(VcpuIndex vcpu, VcpuIndex target) {
+  if (vcpus_[target].state != State::kWaiting) return false;
+  const PcpuId mine = vcpus_[vcpu].pcpu;
+  const PcpuId its = vcpus_[target].pcpu;
+  prefer(target, its);
+  yield(vcpu, mine);
+  if (its != mine) host_.reschedule(its);
+  return true;
+}
+
+VcpuIndex FairScheduler::pick(PcpuId pcpu) {
+  Queue& q = queue(pcpu);
+  if (q.current != kNoVcpu) blocked(q.current, pcpu);  // picked just now, and throttled before it ran
+  q.decide_anew = false;
+  if (q.kicked) {
+    q.kicked = false;
+    balance_all_idle(pcpu);
+  }
+  VcpuIndex next = take_next(pcpu);
+  if (next == kNoVcpu && !q.idle) {
+    if (params_.balance && overloaded_ > 0 && q.average_idle >= params_.migration_cost) {
+      bool found = false;
+      for (std::size_t level = 0; !found && level < domains_.of(pcpu).size(); ++level) {
+        found = balance(pcpu, level, Idle::kNewly);
+      }
+      if (found) next = take_next(pcpu);
+    }
+    if (next == kNoVcpu) {
+      q.idle = true;
+      q.idle_since = now();
+    }
+  }
+  if (next == kNoVcpu) return kNoVcpu;
+  if (q.idle) {
+    q.idle = false;
+    // update_avg(): an eighth of the difference, at most twice the migration cost.
+    if (q.idle_since != SimTime::min()) q.average_idle += (now() - q.idle_since - q.average_idle) / 8;
+    q.average_idle = std::min(q.average_idle, 2 * params_.migration_cost);
+  }
+  q.current = next;
+  q.charged_until = now();
+  q.charged_ahead = Duration::zero();
+  vcpus_[next].state = State::kRunning;
+  return next;
+}
+
+// ---- Placement
+
+PcpuId FairScheduler::place(VcpuIndex vcpu, PcpuId previous, PcpuId waker) {
+  if (const PcpuId pcpu = lingers_on(vcpu); pcpu != kNoPcpu) return pcpu;
+  const PcpuMask& allowed = vcpus_[vcpu].affinity;
+  if (previous == kNoPcpu || !allowed.contains(previous)) return idlest(vcpu);
+  const bool may_follow = params_.wake_affine && waker != kNoPcpu && waker != previous && allowed.contains(waker);
+  return idle_near(vcpu, previous, may_follow && prefers_waker(vcpu, previous, waker) ? waker : previous);
+}
+
+// For a new vCPU: least load, then a core and a socket with least of it, then the lowest index.
+PcpuId FairScheduler::idlest(VcpuIndex vcpu) const {
+  struct Rank {
+    std::int64_t load;
+    std::int64_t on_core;
+    std::int64_t on_socket;  // vCPUs
+    std::int64_t socket_size;
+    bool operator<(const Rank& other) const {
+      if (load != other.load) return load < other.load;
+      if (on_core != other.on_core) return on_core < other.on_core;
+      return on_socket * other.socket_size < other.on_socket * socket_size;
+    }
+  };
+  const auto runnable_in = [&](PcpuRange range) {
+    std::int64_t sum = 0;
+    for (std::uint32_t i = range.begin; i < range.end; ++i) sum += static_cast<std::int64_t>(queues_[i].runnable);
+    return sum;
+  };
+  PcpuId best = kNoPcpu;
+  Rank best_rank{};
+  std::uint32_t socket_begin = ~std::uint32_t{0};
+  std::int64_t on_socket = 0;
+  for (std::uint32_t i = 0; i < queues_.size(); ++i) {
+    const PcpuId pcpu{i};
+    if (!vcpus_[vcpu].affinity.contains(i)) continue;
+    const PcpuRange socket = domains_.socket(pcpu);
+    if (socket.begin != socket_begin) {
+      socket_begin = socket.begin;
+      on_socket = runnable_in(socket);
+    }
+    const Rank rank{queues_[i].load, runnable_in(domains_.core(pcpu)), on_socket, socket.size()};
+    if (best == kNoPcpu || rank < best_rank) {
+      best = pcpu;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
+// wake_affine(): does the wakee go to the waker's side?
+bool FairScheduler::prefers_waker(VcpuIndex vcpu, PcpuId previous, PcpuId waker) const {
+  if (idle_.contains(waker) && domains_.socket(waker).contains(previous)) return !idle_.contains(previous);
+  const std::int64_t there = (queue(waker).load + vcpus_[vcpu].weight) * 100;
+  return there < queue(previous).load * (100 + (params_.imbalance_pct - 100) / 2);
+}
+
+// select_idle_sibling(): `target` if idle, else the previous pCPU if that is idle and shares a cache with it, else an
+// idle core of target's socket, else any idle pCPU there, else target.
+PcpuId FairScheduler::idle_near(VcpuIndex vcpu, PcpuId previous, PcpuId target) const {
+  if (idle_.contains(target)) return target;
+  const PcpuRange socket = domains_.socket(target);
+  if (previous != target && socket.contains(previous) && idle_.contains(previous)) return previous;
+  const PcpuMask& allowed = vcpus_[vcpu].affinity;
+  PcpuId any = kNoPcpu;
+  // From target upwards, and round to it again.
+  const std::array<PcpuRange, 2> halves{PcpuRange{index_of(target), socket.end},
+                                        PcpuRange{socket.begin, index_of(target)}};
+  for (const PcpuRange& half : halves) {
+    for (std::uint32_t i = half.begin; (i = idle_.first_common(allowed, {i, half.end})) < half.end; ++i) {
+      const PcpuRange core = domains_.core(PcpuId{i});
+      bool whole_core = true;
+      for (std::uint32_t sibling = core.begin; sibling < core.end; ++sibling) {
+        whole_core = whole_core && idle_.contains(sibling);
+      }
+      if (whole_core) return PcpuId{i};
+      if (any == kNoPcpu) any = PcpuId{i};
+    }
+  }
+  return any != kNoPcpu ? any : target;
+}
+
+// ---- Load balancing
+
+// get_sd_balance_interval(), in whole ticks.
+Duration FairScheduler::balance_interval(PcpuId pcpu, std::size_t level, bool busy) const {
+  std::int64_t ms = queue(pcpu).levels[level].interval_ms;
+  if (busy) ms *= params_.busy_factor;
+  std::int64_t ticks = (ms * params_.hz + 999) / 1000;
+  if (busy) --ticks;  // so that the levels' times are not multiples of each other
+  const std::int64_t longest = params_.hz * static_cast<std::int64_t>(queues_.size()) / 10;
+  return tick_ * std::clamp<std::int64_t>(ticks, 1, std::max<std::int64_t>(longest, 1));
+}
+
+SimTime FairScheduler::idle_balance_due(PcpuId pcpu) const {
+  SimTime due = kNever;
+  for (std::size_t level = 0; level < domains_.of(pcpu).size(); ++level) {
+    due = std::min(due, queue(pcpu).levels[level].last + balance_interval(pcpu, level, false));
+  }
+  return due;
+}
+
+bool FairScheduler::has_work_for(PcpuId overloaded, PcpuId idle) const {
+  for (const RunQueue::Entry& entry : waiting(overloaded)) {
+    if (vcpus_[entry.vcpu].state == State::kWaiting && vcpus_[entry.vcpu].affinity.contains(idle)) return true;
+  }
+  return false;
+}
+
+// The first time from which a tick of the busy `pcpu` may move a vCPU.
+SimTime FairScheduler::balance_due(PcpuId pcpu) const {
+  const Queue& q = queue(pcpu);
+  const PcpuRange all{0, domains_.pcpus()};
+  SimTime due = kNever;
+  if (q.runnable >= 2) {
+    for (std::uint32_t i = 0; (i = idle_.first_common(idle_, {i, all.end})) < all.end; ++i) {
+      if (!queues_[i].kicked && has_work_for(pcpu, PcpuId{i})) due = std::min(due, idle_balance_due(PcpuId{i}));
+    }
+  }
+  if (!q.contended) return due;
+  const auto& domains = domains_.of(pcpu);
+  for (std::size_t level = 0; level < domains.size(); ++level) {
+    if (leads(pcpu, *domains[level])) due = std::min(due, q.levels[level].last + balance_interval(pcpu, level, true));
+  }
+  return due;
+}
+
+// nohz_balancer_kick(): at the tick of an overloaded pCPU, the first idle one is asked to balance for all that are.
+void FairScheduler::kick_idle(PcpuId pcpu) {
+  if (queue(pcpu).runnable < 2) return;
+  const PcpuRange all{0, domains_.pcpus()};
+  const std::uint32_t first = idle_.first_common(idle_, all);
+  if (first == all.end || queues_[first].kicked) return;
+  for (std::uint32_t i = first; (i = idle_.first_common(idle_, {i, all.end})) < all.end; ++i) {
+    if (idle_balance_due(PcpuId{i}) > now() || !has_work_for(pcpu, PcpuId{i})) continue;
+    queues_[first].kicked = true;
+    host_.reschedule(PcpuId{first});
+    return;
+  }
+}
+
+void FairScheduler::balance_all_idle(PcpuId pcpu) {
+  for (std::uint32_t i = 0; i < queues_.size(); ++i) {
+    if (!idle_.contains(i) || idle_balance_due(PcpuId{i}) > now()) continue;
+    if (balance_levels(PcpuId{i}, true) && PcpuId{i} != pcpu) host_.reschedule(PcpuId{i});
+  }
+}
+
+// rebalance_domains(): all levels that are due.
+bool FairScheduler::balance_levels(PcpuId pcpu, bool idle) {
+  const auto& domains = domains_.of(pcpu);
+  bool moved = false;
+  for (std::size_t level = 0; level < domains.size(); ++level) {
+    BalanceState& state = queue(pcpu).levels[level];
+    if (now() < state.last + balance_interval(pcpu, level, !idle)) continue;
+    moved = balance(pcpu, level, idle ? Idle::kIdle : Idle::kNot) || moved;
+    idle = idle && !moved;
+    // Again at the next tick if the vCPU whose turn it is only cannot move right now.
+    const bool again = state.failed > 0 && state.failed <= (idle ? params_.cache_nice_tries : patience_);
+    state.last = again ? now() - balance_interval(pcpu, level, !idle) + tick_ : now();
+  }
+  return moved;
+}
+
+// should_we_balance(): for a group, its first idle pCPU does; if none is idle, its first.
+bool FairScheduler::leads(PcpuId pcpu, const Domains::Domain& domain) const {
+  const auto group = std::ranges::find_if(domain.groups, [=](PcpuRange g) { return g.contains(pcpu); });
+  const std::uint32_t first_idle = idle_.first_common(idle_, *group);
+  return index_of(pcpu) == (first_idle < group->end ? first_idle : group->begin);
+}
+
+// load_balance(): pulls to `to` what it lacks. True if anything was moved.
+bool FairScheduler::balance(PcpuId to, std::size_t level, Idle why) {
+  const Domains::Domain& domain = *domains_.of(to)[level];
+  BalanceState& state = queue(to).levels[level];
+  if (why != Idle::kNewly && !leads(to, domain)) return false;
+
+  groups_.clear();
+  Group total;
+  std::size_t local = 0;
+  for (const PcpuRange& span : domain.groups) {
+    Group group{.span = span};
+    for (std::uint32_t i = span.begin; i < span.end; ++i) {
+      group.runnable += static_cast<std::int64_t>(queues_[i].runnable);
+      group.load += queues_[i].load;
+      group.idle += queues_[i].runnable == 0 ? 1 : 0;
+    }
+    total.runnable += group.runnable;
+    total.load += group.load;
+    if (span.contains(to)) local = groups_.size();
+    groups_.push_back(group);
+  }
+  total.span = domain.span;
+
+  const auto busier = [](const Group& a, const Group& b) {
+    if (a.kind() != b.kind()) return a.kind() > b.kind();
+    if (a.kind() != 0) return a.load * b.size() > b.load * a.size();
+    return a.idle != b.idle ? a.idle < b.idle : a.runnable > b.runnable;
+  };
+  bool failed = false;
+  for (;;) {
+    Group* busiest = nullptr;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (i == local || groups_[i].excluded || groups_[i].runnable == 0) continue;
+      if (busiest == nullptr || busier(groups_[i], *busiest)) busiest = &groups_[i];
+    }
+    if (busiest == nullptr) break;
+    const Imbalance imbalance = measure(groups_[local], *busiest, total, domain, why);
+    if (imbalance.amount <= 0) break;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      Group& g = groups_[i];
+      g.chosen = i != local && !g.excluded && g.runnable > 0 && !busier(*busiest, g);
+    }
+    bool only_pinned = true;
+    if (pull(to, imbalance, domain, state.failed, why, only_pinned)) {
+      state.failed = 0;
+      state.interval_ms = domain.span.size();
+      return true;
+    }
+    failed = failed || !only_pinned;
+    if (!only_pinned) break;
+    for (Group& g : groups_) g.excluded = g.excluded || g.chosen;
+  }
+  if (!failed && why != Idle::kNot && level + 1 == domains_.of(to).size()) {
+    if (pull_stranded(to, state.failed, failed)) {
+      state.failed = 0;
+      return true;
+    }
+  }
+  if (why == Idle::kNewly) return false;
+  state.failed = failed ? state.failed + 1 : 0;
+  const std::int64_t shortest = domain.span.size();
+  state.interval_ms = failed ? shortest : std::min(2 * state.interval_ms, 2 * shortest);
+  return false;
+}
+
+// find_busiest_group() and calculate_imbalance() of 5.10: is `busiest` so much busier that something should move?
+FairScheduler::Imbalance FairScheduler::measure(const Group& local, const Group& busiest, const Group& total,
+                                                const Domains::Domain& domain, Idle why) const {
+  constexpr Imbalance kBalanced{};
+  constexpr int kSpare = 0;
+  constexpr int kOverloaded = 2;
+  // a.load / a.size() against b.load / b.size()
+  const auto compare = [](const Group& a, const Group& b) { return a.load * b.size() - b.load * a.size(); };
+  if (local.kind() > busiest.kind()) return kBalanced;
+  if (local.kind() == kOverloaded) {
+    const std::int64_t percent =
+        domain.level == Domains::Level::kCore ? params_.smt_imbalance_pct : params_.imbalance_pct;
+    if (compare(local, busiest) >= 0 || compare(local, total) >= 0) return kBalanced;
+    if (100 * busiest.load * local.size() <= percent * local.load * busiest.size()) return kBalanced;
+  }
+  // Siblings below: spread vCPUs evenly over the groups, for they share something within.
+  const bool spread = domain.above_another && local.kind() == kSpare && busiest.runnable > local.runnable + 1;
+  if (!spread && busiest.kind() != kOverloaded) {
+    if (why == Idle::kNot) return kBalanced;
+    if (busiest.size() > 1 && local.idle <= busiest.idle + 1) return kBalanced;
+    if (busiest.runnable == 1) return kBalanced;
+  }
+  if (local.kind() == kSpare) {
+    if (busiest.kind() == kOverloaded && domain.level == Domains::Level::kMachine) {
+      return {false, std::max<std::int64_t>(local.size() - local.runnable, why != Idle::kNot ? 1 : 0)};
+    }
+    if (busiest.size() == 1 || domain.above_another) return {false, (busiest.runnable - local.runnable) / 2};
+    return {false, (local.idle - busiest.idle) / 2};
+  }
+  if (compare(local, busiest) >= 0) return kBalanced;
+  // What the one has above the mean, or the other below it, whichever is less.
+  return {true, std::min(compare(busiest, total), -compare(local, total)) / total.size()};
+}
+
+// detach_tasks(): moves waiting vCPUs from the busiest queue of the chosen groups. `only_pinned` tells whether affinity
+// was the only obstacle.
+bool FairScheduler::pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain, std::int64_t failed, Idle why,
+                         bool& only_pinned) {
+  const bool heed_heat = domain.level != Domains::Level::kCore && failed <= params_.cache_nice_tries;
+  const auto movable_now = [&](const PerVcpu& v) {
+    return v.state == State::kWaiting && (!heed_heat || now() - v.ran_until >= params_.migration_cost);
+  };
+  // A busy pCPU is in no hurry: it wants the vCPU whose turn it is, even if that has to stop running first.
+  const bool in_turn = why == Idle::kNot && failed < patience_;
+  std::int64_t left = imbalance.amount;
+  PcpuId source = kNoPcpu;
+  while (left > 0) {
+    VcpuIndex victim = kNoVcpu;
+    std::int64_t victim_rank = 0;
+    const auto consider = [&](VcpuIndex vcpu, std::int64_t rank) {
+      const PerVcpu& v = vcpus_[vcpu];
+      if (v.state == State::kAway || !v.affinity.contains(to)) return;
+      only_pinned = false;
+      if (!in_turn && !movable_now(v)) return;
+      if (imbalance.by_load && v.weight / 2 > left) return;
+      if (victim != kNoVcpu && rank == victim_rank) {
+        const PerVcpu& other = vcpus_[victim];
+        if (v.migrated > other.migrated || (v.migrated == other.migrated && vcpu > victim)) return;
+      }
+      victim = vcpu;
+      victim_rank = rank;
+    };
+    for (const Group& group : groups_) {
+      if (!group.chosen) continue;
+      for (std::uint32_t i = group.span.begin; i < group.span.end; ++i) {
+        const Queue& q = queues_[i];
+        if (q.runnable < 2 || (source != kNoPcpu && PcpuId{i} != source)) continue;
+        const std::int64_t rank = imbalance.by_load ? q.load : static_cast<std::int64_t>(q.runnable);
+        if (victim != kNoVcpu && rank < victim_rank) continue;
+        if (in_turn && q.current != kNoVcpu) consider(q.current, rank);
+        for (const RunQueue::Entry& entry : waiting(PcpuId{i})) consider(entry.vcpu, rank);
+      }
+    }
+    if (victim == kNoVcpu || !movable_now(vcpus_[victim])) break;
+    left -= imbalance.by_load ? vcpus_[victim].weight : 1;
+    source = vcpus_[victim].pcpu;
+    migrate(victim, source, to);
+    if (why == Idle::kNewly) break;
+  }
+  return source != kNoPcpu;
+}
+
+// For an idle pCPU that finds the groups in balance: a vCPU that waits although a pCPU is idle, because it may use none
+// of the idle ones of its own socket. The kernel finds it by marking the group as imbalanced by affinity.
+bool FairScheduler::pull_stranded(PcpuId to, std::int64_t failed, bool& only_hot) {
+  for (std::uint32_t i = 0; i < queues_.size(); ++i) {
+    if (queues_[i].runnable < 2) continue;
+    const PcpuRange socket = domains_.socket(PcpuId{i});
+    for (const RunQueue::Entry& entry : waiting(PcpuId{i})) {
+      const PerVcpu& v = vcpus_[entry.vcpu];
+      if (v.state != State::kWaiting || !v.affinity.contains(to)) continue;
+      if (!socket.contains(to) && idle_.first_common(v.affinity, socket) < socket.end) continue;
+      if (failed <= params_.cache_nice_tries && now() - v.ran_until < params_.migration_cost) {
+        only_hot = true;
+        continue;
+      }
+      migrate(entry.vcpu, PcpuId{i}, to);
+      return true;
+    }
+  }
+  return false;
+}
+
+void FairScheduler::migrate(VcpuIndex vcpu, PcpuId from, PcpuId to) {
+  settle(from);
+  settle(to);
+  count_out(vcpu, from);
+  detach(vcpu, from);
+  count_in(vcpu, to, State::kWaiting);
+  attach(vcpu, to);
+  PerVcpu& v = vcpus_[vcpu];
+  v.pcpu = to;
+  v.migrated = ++migrations_;
+  Queue& q = queue(to);
+  if (q.current != kNoVcpu && outdoes_current(vcpu, to)) q.decide_anew = true;
+}
+
+}  // namespace vcpusim
