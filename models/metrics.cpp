@@ -90,6 +90,10 @@ void write_lock(const Writer& write, VmGroup vms, std::size_t lock, Duration ela
   write("holder_preemptions", sum.holder_preemptions);
   write("holder_preempted_s", sum.holder_preempted);
   write("waiter_preemptions", sum.waiter_preemptions);
+  write("halts", sum.algorithm.halts);
+  write("kicks", sum.algorithm.kicks);
+  write("spurious_wakeups", sum.algorithm.spurious_wakeups);
+  write("steals", sum.algorithm.steals);
 }
 
 void write_clock(const Writer& write, VmGroup vms) {
@@ -193,6 +197,8 @@ Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::u
   for (const auto& vm : vms) {
     for (const auto& vcpu : vm->vcpus()) {
       if (host == nullptr) busy += elapsed - vcpu->time(Activity::kIdle);
+      exits.ple += vcpu->exits().ple;
+      exits.hypercall += vcpu->exits().hypercall;
       exits.halt += vcpu->exits().halt;
       exits.ipi += vcpu->exits().ipi;
       exits.timer += vcpu->exits().timer;
@@ -206,9 +212,19 @@ Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::u
     write("context_switches", host->statistics().context_switches);
     write("migrations", host->statistics().migrations);
     const Writer by_reason = write.in("exits");
+    by_reason("ple", exits.ple);
     by_reason("halt", exits.halt);
+    by_reason("hypercall", exits.hypercall);
     by_reason("ipi", exits.ipi);
     by_reason("timer", exits.timer);
+    const Writer yields = write.in("directed_yields");
+    const HostStatistics::DirectedYields& counts = host->statistics().directed_yields;
+    yields("attempted", counts.attempted);
+    yields("succeeded", counts.succeeded);
+    yields("to_spinner", counts.to_spinner);
+    yields("to_holder", counts.to_holder);
+    yields("to_woken", counts.to_woken);
+    yields("not_honoured", counts.not_honoured);
   }
   write("events", engine.events());
 

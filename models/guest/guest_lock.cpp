@@ -6,10 +6,12 @@
 
 namespace vcpusim {
 
-GuestLock::GuestLock(const LockConfig& config, LockSite site, std::uint32_t index, const Tracer& trace)
+GuestLock::GuestLock(const LockConfig& config, const Machine& machine, const std::vector<std::unique_ptr<Vcpu>>& vcpus,
+                     std::size_t vcpu_count, std::uint32_t index, const Tracer& trace)
     : name_(config.name), kind_(config.kind.name), index_(index), trace_(trace) {
   const LockKind* const kind = find_lock_kind(config.kind.name);
   SIM_CHECK(kind != nullptr, "no lock kind \"" + config.kind.name + "\"");
+  LockSite site{machine, vcpus, vcpu_count, counters_};
   algorithm_ = kind->make(config.kind, site);
 }
 
@@ -23,6 +25,21 @@ void GuestLock::Statistics::add(const Statistics& other) {
   holder_preemptions += other.holder_preemptions;
   holder_preempted += other.holder_preempted;
   waiter_preemptions += other.waiter_preemptions;
+  algorithm.halts += other.algorithm.halts;
+  algorithm.kicks += other.algorithm.kicks;
+  algorithm.spurious_wakeups += other.algorithm.spurious_wakeups;
+  algorithm.steals += other.algorithm.steals;
+}
+
+GuestLock::Statistics GuestLock::statistics() const {
+  Statistics all = statistics_;
+  all.algorithm = counters_;
+  return all;
+}
+
+void GuestLock::reset_statistics() {
+  statistics_ = {};
+  counters_ = {};
 }
 
 void GuestLock::requested(Task& by) {

@@ -17,7 +17,8 @@ namespace vcpusim {
 class GuestLock {
  public:
   // `index` is its number among all locks of the host.
-  GuestLock(const LockConfig& config, LockSite site, std::uint32_t index, const Tracer& trace);
+  GuestLock(const LockConfig& config, const Machine& machine, const std::vector<std::unique_ptr<Vcpu>>& vcpus,
+            std::size_t vcpu_count, std::uint32_t index, const Tracer& trace);
 
   const std::string& name() const { return name_; }
   const std::string& kind() const { return kind_; }
@@ -46,17 +47,19 @@ class GuestLock {
     std::uint64_t holder_preemptions = 0;  // a vCPU lost its pCPU while its task owned the lock (LHP) ...
     Duration holder_preempted{};           // ... and for how long
     std::uint64_t waiter_preemptions = 0;
+    LockCounters algorithm;
 
     void add(const Statistics& other);
   };
-  const Statistics& statistics() const { return statistics_; }
-  void reset_statistics() { statistics_ = {}; }
+  Statistics statistics() const;
+  void reset_statistics();
 
  private:
   std::string name_;
   std::string kind_;
   std::uint32_t index_;
   const Tracer& trace_;
+  LockCounters counters_;
   std::unique_ptr<Lock> algorithm_;
   const Task* owner_ = nullptr;
   SimTime acquired_at_{};

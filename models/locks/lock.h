@@ -7,7 +7,9 @@
 // To add an algorithm, add a file to models/locks and its name to the list in models/CMakeLists.txt.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "models/catalogue.h"
 #include "models/guest/co.h"
@@ -16,10 +18,21 @@
 
 namespace vcpusim {
 
+// What only the algorithm knows of what happens to a lock.
+struct LockCounters {
+  std::uint64_t halts = 0;             // waiters that halted their vCPU (or, of a sleeping lock, slept)
+  std::uint64_t kicks = 0;             // hypercalls that wake one
+  std::uint64_t spurious_wakeups = 0;  // a halt ended, and it was not yet the waiter's turn
+  std::uint64_t steals = 0;            // taken by a newcomer while others waited
+};
+
 // What a lock is built into.
 struct LockSite {
   const Machine& machine;
-  std::size_t vcpus;  // of the guest; queue locks have one node for each, as kernels do
+  // Of the guest, by their ids; queue locks have one node for each, as kernels do. Complete when the guest starts.
+  const std::vector<std::unique_ptr<Vcpu>>& vcpus;
+  std::size_t vcpu_count;
+  LockCounters& counters;
 };
 
 class Lock {

@@ -18,7 +18,7 @@ namespace {
 
 class McsLock final : public Lock {
  public:
-  explicit McsLock(const LockSite& site) : tail_line_(site.machine), nodes_(site.machine, site.vcpus) {}
+  explicit McsLock(const LockSite& site) : tail_line_(site.machine), nodes_(site.machine, site.vcpu_count) {}
 
   Co acquire(Task& self) override {
     QueueNode& me = nodes_.of(self);

@@ -30,7 +30,7 @@ class Qspinlock final : public Lock {
   Qspinlock(const LockSite& site, const Params& params)
       : patience_(params.pending_rereads * site.machine.pause()),
         line_(site.machine),
-        nodes_(site.machine, site.vcpus) {}
+        nodes_(site.machine, site.vcpu_count) {}
 
   Co acquire(Task& self) override {
     Word seen = co_await self.atomic(line_, [this] {

@@ -28,12 +28,16 @@ class UnfairQspinlock final : public Lock {
 
   UnfairQspinlock(const LockSite& site, const Params& params)
       : key_test_(to_duration(params.key_test, site.machine.config().clock)),
+        counters_(site.counters),
         line_(site.machine),
-        nodes_(site.machine, site.vcpus) {}
+        nodes_(site.machine, site.vcpu_count) {}
 
   Co acquire(Task& self) override {
     co_await self.run(key_test_);
-    if (co_await self.atomic(line_, [this] { return !std::exchange(locked_, true); })) co_return;
+    if (co_await self.atomic(line_, [this] { return !std::exchange(locked_, true); })) {
+      if (tail_ != nullptr) ++counters_.steals;
+      co_return;
+    }
 
     QueueNode& me = nodes_.of(self);
     me.reset();
@@ -68,6 +72,7 @@ class UnfairQspinlock final : public Lock {
 
  private:
   Duration key_test_;
+  LockCounters& counters_;
   CacheLine line_;  // lock byte and tail
   bool locked_ = false;
   QueueNode* tail_ = nullptr;

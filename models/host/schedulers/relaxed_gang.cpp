@@ -63,10 +63,10 @@ class RelaxedGang final : public HostScheduler {
     for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
       const PcpuId pcpu{i};
       if (!allowed.contains(pcpu)) continue;
-      if (best == kNoPcpu || runnable_on(pcpu) < runnable_on(best)) best = pcpu;
+      if (best == kNoPcpu || load(pcpu) < load(best)) best = pcpu;
     }
     const bool may_stay = previous != kNoPcpu && allowed.contains(previous);
-    return may_stay && runnable_on(previous) <= runnable_on(best) ? previous : best;
+    return may_stay && load(previous) <= load(best) ? previous : best;
   }
 
   void enqueue(VcpuIndex vcpu, PcpuId pcpu, Enqueue why) override {
@@ -131,7 +131,7 @@ class RelaxedGang final : public HostScheduler {
     stop_waiting(next, State::kRunning);
     vcpus_[next].pcpu = pcpu;
     release_siblings_of(next, pcpu);
-    if (const VcpuIndex left = first_eligible(pcpu); left != kNoVcpu) call_idle_pcpu_for(left);
+    call_for_leftovers(pcpu);
     return next;
   }
 
@@ -307,6 +307,16 @@ class RelaxedGang final : public HostScheduler {
       }
     }
     return found;
+  }
+
+  // An idle pCPU may have some in its queue, all held back.
+  std::size_t load(PcpuId pcpu) const { return idle_.contains(pcpu) ? 0 : runnable_on(pcpu); }
+
+  // Whoever is left in the queue of `pcpu`, which is busy now, may suit an idle pCPU.
+  void call_for_leftovers(PcpuId pcpu) {
+    for (VcpuIndex v = queues_.front(pcpu); v != kNoVcpu && !idle_.empty(); v = queues_.after(v)) {
+      if (!held_back(v) && call_idle_pcpu_for(v)) return;
+    }
   }
 
   bool call_idle_pcpu_for(VcpuIndex vcpu) {
