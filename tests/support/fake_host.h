@@ -95,6 +95,10 @@ class FakeHost final : public HostView {
     ++reschedules_;
     pcpus_[index_of(pcpu)].decide = true;
   }
+  void set_timer(SimTime when) override {
+    SIM_CHECK(when >= now_, "a timer in the past");
+    timer_at_ = when;
+  }
   void set_costopped(VcpuIndex vcpu, bool costopped) override { states_[vcpu].costopped = costopped; }
   RandomStream& random() override { return random_; }
   bool costopped(VcpuIndex vcpu) const { return states_[vcpu].costopped; }
@@ -163,6 +167,9 @@ class FakeHost final : public HostView {
       } else if (const VcpuIndex done = burst_done(); done != kNoVcpu) {
         block(done);
         actions_.emplace(now_ + states_[done].burst_sleep, [=, this] { wake(done); });
+      } else if (timer_at_ == now_) {
+        timer_at_ = kNever;
+        scheduler_->timer_expired();
       } else {
         check_first_due();
       }
@@ -243,7 +250,7 @@ class FakeHost final : public HostView {
   }
 
   SimTime next_event() const {
-    SimTime next = actions_.empty() ? kNever : actions_.begin()->first;
+    SimTime next = actions_.empty() ? timer_at_ : std::min(timer_at_, actions_.begin()->first);
     for (const Pcpu& pcpu : pcpus_) {
       next = std::min(next, pcpu.check_at);
       if (pcpu.running == kNoVcpu || states_[pcpu.running].burst_run == Duration::zero()) continue;
@@ -412,6 +419,7 @@ class FakeHost final : public HostView {
   std::vector<PerVcpu> states_;
   std::unique_ptr<HostScheduler> scheduler_;
   SimTime now_ = kTimeZero;
+  SimTime timer_at_ = kNever;  // the scheduler's
   std::multimap<SimTime, std::function<void()>> actions_;
   std::vector<Stint> stints_;
   bool within_ = false;

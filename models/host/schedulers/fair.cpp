@@ -104,10 +104,7 @@ bool FairScheduler::check(PcpuId pcpu) {
   if (q.ticked != now() && tick_at_or_after(pcpu, now()) == now()) {
     q.ticked = now();
     if (tick(pcpu)) q.decide_anew = true;
-    if (params_.balance) {
-      kick_idle(pcpu);
-      balance_levels(pcpu, false);
-    }
+    if (params_.balance) balance_levels(pcpu, false);
   }
   return q.decide_anew;
 }
@@ -141,6 +138,7 @@ void FairScheduler::count_in(VcpuIndex vcpu, PcpuId pcpu, State state) {
   q.load += vcpus_[vcpu].weight;
   vcpus_[vcpu].state = state;
   update_idle_mask(pcpu);
+  if (q.runnable == 2) watch_idle();
 }
 
 void FairScheduler::count_out(VcpuIndex vcpu, PcpuId pcpu) {
@@ -255,6 +253,7 @@ VcpuIndex FairScheduler::pick(PcpuId pcpu) {
     if (next == kNoVcpu) {
       q.idle = true;
       q.idle_since = now();
+      watch_idle();
     }
   }
   if (next == kNoVcpu) return kNoVcpu;
@@ -379,16 +378,10 @@ bool FairScheduler::has_work_for(PcpuId overloaded, PcpuId idle) const {
   return false;
 }
 
-// The first time from which a tick of the busy `pcpu` may move a vCPU.
+// The first time from which a tick of the busy `pcpu` may move a vCPU to it.
 SimTime FairScheduler::balance_due(PcpuId pcpu) const {
   const Queue& q = queue(pcpu);
-  const PcpuRange all{0, domains_.pcpus()};
   SimTime due = kNever;
-  if (q.runnable >= 2) {
-    for (std::uint32_t i = 0; (i = idle_.first_common(idle_, {i, all.end})) < all.end; ++i) {
-      if (!queues_[i].kicked && has_work_for(pcpu, PcpuId{i})) due = std::min(due, idle_balance_due(PcpuId{i}));
-    }
-  }
   if (!q.contended) return due;
   const auto& domains = domains_.of(pcpu);
   for (std::size_t level = 0; level < domains.size(); ++level) {
@@ -397,18 +390,42 @@ SimTime FairScheduler::balance_due(PcpuId pcpu) const {
   return due;
 }
 
+// While some pCPU is idle and some overloaded, looks at the ticks of the first of these whether to kick.
+void FairScheduler::watch_idle() {
+  if (!params_.balance || watching_ || overloaded_ == 0 || idle_.empty()) return;
+  watching_ = true;
+  host_.set_timer(kick_tick(now() + Duration{1}));
+}
+
+SimTime FairScheduler::kick_tick(SimTime from) const {
+  const auto first = std::ranges::find_if(queues_, [](const Queue& q) { return q.runnable >= 2; });
+  return tick_at_or_after(PcpuId(static_cast<std::uint32_t>(first - queues_.begin())), from);
+}
+
 // nohz_balancer_kick(): at the tick of an overloaded pCPU, the first idle one is asked to balance for all that are.
-void FairScheduler::kick_idle(PcpuId pcpu) {
-  if (queue(pcpu).runnable < 2) return;
+void FairScheduler::timer_expired() {
+  watching_ = false;
+  if (overloaded_ == 0) return;
   const PcpuRange all{0, domains_.pcpus()};
   const std::uint32_t first = idle_.first_common(idle_, all);
-  if (first == all.end || queues_[first].kicked) return;
+  SimTime again = kNever;
   for (std::uint32_t i = first; (i = idle_.first_common(idle_, {i, all.end})) < all.end; ++i) {
-    if (idle_balance_due(PcpuId{i}) > now() || !has_work_for(pcpu, PcpuId{i})) continue;
-    queues_[first].kicked = true;
-    host_.reschedule(PcpuId{first});
-    return;
+    const PcpuId idle{i};
+    const SimTime due = idle_balance_due(idle);
+    if (due >= again) continue;
+    for (std::uint32_t other = 0; other < all.end; ++other) {
+      if (queues_[other].runnable < 2 || !has_work_for(PcpuId{other}, idle)) continue;
+      again = due;
+      break;
+    }
   }
+  if (again == kNever) return;
+  if (again <= now()) {
+    if (!queues_[first].kicked) host_.reschedule(PcpuId{first});
+    queues_[first].kicked = true;
+  }
+  watching_ = true;
+  host_.set_timer(kick_tick(std::max(again, now() + Duration{1})));
 }
 
 void FairScheduler::balance_all_idle(PcpuId pcpu) {
@@ -427,9 +444,7 @@ bool FairScheduler::balance_levels(PcpuId pcpu, bool idle) {
     if (now() < state.last + balance_interval(pcpu, level, !idle)) continue;
     moved = balance(pcpu, level, idle ? Idle::kIdle : Idle::kNot) || moved;
     idle = idle && !moved;
-    // Again at the next tick if the vCPU whose turn it is only cannot move right now.
-    const bool again = state.failed > 0 && state.failed <= (idle ? params_.cache_nice_tries : patience_);
-    state.last = again ? now() - balance_interval(pcpu, level, !idle) + tick_ : now();
+    state.last = state.waited > 0 ? now() - balance_interval(pcpu, level, true) + tick_ : now();
   }
   return moved;
 }
@@ -483,16 +498,21 @@ bool FairScheduler::balance(PcpuId to, std::size_t level, Idle why) {
       Group& g = groups_[i];
       g.chosen = i != local && !g.excluded && g.runnable > 0 && !busier(*busiest, g);
     }
-    bool only_pinned = true;
-    if (pull(to, imbalance, domain, state.failed, why, only_pinned)) {
-      state.failed = 0;
+    const Pulled pulled = pull(to, imbalance, domain, state, why);
+    if (pulled == Pulled::kNotYet) {
+      ++state.waited;
+      return false;
+    }
+    if (pulled == Pulled::kSome) {
+      state.waited = state.failed = 0;
       state.interval_ms = domain.span.size();
       return true;
     }
-    failed = failed || !only_pinned;
-    if (!only_pinned) break;
+    failed = pulled == Pulled::kNone;
+    if (failed) break;
     for (Group& g : groups_) g.excluded = g.excluded || g.chosen;
   }
+  state.waited = 0;
   if (!failed && why != Idle::kNot && level + 1 == domains_.of(to).size()) {
     if (pull_stranded(to, state.failed, failed)) {
       state.failed = 0;
@@ -540,16 +560,19 @@ FairScheduler::Imbalance FairScheduler::measure(const Group& local, const Group&
   return {true, std::min(compare(busiest, total), -compare(local, total)) / total.size()};
 }
 
-// detach_tasks(): moves waiting vCPUs from the busiest queue of the chosen groups. `only_pinned` tells whether affinity
-// was the only obstacle.
-bool FairScheduler::pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain, std::int64_t failed, Idle why,
-                         bool& only_pinned) {
-  const bool heed_heat = domain.level != Domains::Level::kCore && failed <= params_.cache_nice_tries;
+// detach_tasks(): moves waiting vCPUs from the busiest queue of the chosen groups.
+FairScheduler::Pulled FairScheduler::pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain,
+                                          const BalanceState& attempts, Idle why) {
+  const bool heed_heat =
+      domain.level != Domains::Level::kCore && std::max(attempts.failed, attempts.waited) <= params_.cache_nice_tries;
   const auto movable_now = [&](const PerVcpu& v) {
     return v.state == State::kWaiting && (!heed_heat || now() - v.ran_until >= params_.migration_cost);
   };
   // A busy pCPU is in no hurry: it wants the vCPU whose turn it is, even if that has to stop running first.
-  const bool in_turn = why == Idle::kNot && failed < patience_;
+  const bool in_turn = why == Idle::kNot && attempts.waited < patience_;
+  // Failures make it content with vCPUs whose load exceeds the imbalance by more.
+  const auto excess = static_cast<unsigned>(std::clamp<std::int64_t>(attempts.failed, 1, 62));
+  bool only_pinned = true;
   std::int64_t left = imbalance.amount;
   PcpuId source = kNoPcpu;
   while (left > 0) {
@@ -560,7 +583,7 @@ bool FairScheduler::pull(PcpuId to, Imbalance imbalance, const Domains::Domain& 
       if (v.state == State::kAway || !v.affinity.contains(to)) return;
       only_pinned = false;
       if (!in_turn && !movable_now(v)) return;
-      if (imbalance.by_load && v.weight / 2 > left) return;
+      if (imbalance.by_load && v.weight >> excess > left) return;
       if (victim != kNoVcpu && rank == victim_rank) {
         const PerVcpu& other = vcpus_[victim];
         if (v.migrated > other.migrated || (v.migrated == other.migrated && vcpu > victim)) return;
@@ -579,13 +602,17 @@ bool FairScheduler::pull(PcpuId to, Imbalance imbalance, const Domains::Domain& 
         for (const RunQueue::Entry& entry : waiting(PcpuId{i})) consider(entry.vcpu, rank);
       }
     }
-    if (victim == kNoVcpu || !movable_now(vcpus_[victim])) break;
+    if (victim == kNoVcpu) break;
+    if (!movable_now(vcpus_[victim])) {
+      if (source == kNoPcpu) return Pulled::kNotYet;
+      break;
+    }
     left -= imbalance.by_load ? vcpus_[victim].weight : 1;
     source = vcpus_[victim].pcpu;
     migrate(victim, source, to);
     if (why == Idle::kNewly) break;
   }
-  return source != kNoPcpu;
+  return source != kNoPcpu ? Pulled::kSome : only_pinned ? Pulled::kOnlyPinned : Pulled::kNone;
 }
 
 // For an idle pCPU that finds the groups in balance: a vCPU that waits although a pCPU is idle, because it may use none

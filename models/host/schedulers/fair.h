@@ -7,10 +7,10 @@
 // Leaves out  decaying load averages: load is the weight of the vCPUs that are ready at this instant; active balancing:
 //             a running vCPU is never moved; the search for an idle pCPU looks at all of a socket, as if it were
 //             free; wake_wide; NUMA placement by memory accesses
-// Deviates    of equally loaded queues, the one is relieved whose candidate has gone without a migration for longest
-//             (the kernel takes the first queue, and goes by least recent use within it); the balance times of the
-//             pCPUs of a domain start out evenly spread; half a vCPU's load may exceed the imbalance, as before 5.10
-//             (5.10 wants a failed attempt first)
+// Deviates    a busy pCPU takes over the vCPU that has gone without a migration for longest among those of the busiest
+//             queues, and while that runs, waits for it up to 32 ms (the kernel takes what waits in the first of these
+//             queues, least recently used first); the balance times of the pCPUs of a domain start out evenly spread;
+//             half a vCPU's load may exceed the imbalance at the first attempt, as before 5.10 (5.10: none of it)
 //
 // Ticks happen on the grid only where something can come of them: next_check() is the first tick at which the present
 // state makes the tick do anything. A pCPU that has nothing to balance with and one vCPU to run has none.
@@ -54,6 +54,7 @@ class FairScheduler : public HostScheduler {
   VcpuIndex pick(PcpuId pcpu) final;
   SimTime next_check(PcpuId pcpu) final;
   bool check(PcpuId pcpu) final;
+  void timer_expired() final;
   void yield(VcpuIndex vcpu, PcpuId pcpu) final;
   bool yield_to(VcpuIndex vcpu, VcpuIndex target) final;
   std::size_t runnable_on(PcpuId pcpu) const final { return queue(pcpu).runnable; }
@@ -116,6 +117,7 @@ class FairScheduler : public HostScheduler {
   // How long a busy pCPU waits for the vCPU that it would like to take over, which runs: more than two slices.
   static constexpr Duration kPatience = std::chrono::milliseconds(32);
 
+  enum class Pulled : std::uint8_t { kSome, kNotYet, kNone, kOnlyPinned };  // kOnlyPinned: affinity forbids
   enum class Idle : std::uint8_t { kNot, kIdle, kNewly };
 
   struct PerVcpu {
@@ -131,7 +133,8 @@ class FairScheduler : public HostScheduler {
   struct BalanceState {
     SimTime last = kTimeZero;
     std::int64_t interval_ms = 1;
-    std::int64_t failed = 0;  // attempts in a row
+    std::int64_t failed = 0;  // attempts in a row that found nothing to move
+    std::int64_t waited = 0;  // attempts in a row that found it not movable yet
   };
 
   struct Queue {
@@ -185,15 +188,15 @@ class FairScheduler : public HostScheduler {
   SimTime idle_balance_due(PcpuId pcpu) const;
   SimTime balance_due(PcpuId pcpu) const;
   bool has_work_for(PcpuId overloaded, PcpuId idle) const;
-  void kick_idle(PcpuId pcpu);
+  void watch_idle();
+  SimTime kick_tick(SimTime from) const;
   void balance_all_idle(PcpuId pcpu);
   bool balance_levels(PcpuId pcpu, bool idle);
   bool leads(PcpuId pcpu, const Domains::Domain& domain) const;
   bool balance(PcpuId to, std::size_t level, Idle why);
   Imbalance measure(const Group& local, const Group& busiest, const Group& total, const Domains::Domain& domain,
                     Idle why) const;
-  bool pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain, std::int64_t failed, Idle why,
-            bool& only_pinned);
+  Pulled pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain, const BalanceState& attempts, Idle why);
   bool pull_stranded(PcpuId to, std::int64_t failed, bool& only_hot);
   void migrate(VcpuIndex vcpu, PcpuId from, PcpuId to);
 
@@ -206,6 +209,7 @@ class FairScheduler : public HostScheduler {
   std::vector<PerVcpu> vcpus_;
   std::vector<Queue> queues_;
   PcpuMask idle_;               // nothing runs and nothing waits
+  bool watching_ = false;       // the timer is set
   std::size_t overloaded_ = 0;  // pCPUs with two or more
   std::uint64_t migrations_ = 0;
   std::vector<std::vector<VcpuIndex>> vms_;  // by VM: its vCPUs
