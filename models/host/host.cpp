@@ -59,7 +59,8 @@ void Host::charge(Pcpu& pcpu) {
 void Host::rearm(Pcpu& pcpu) {
   SimTime next = pcpu.decide_at;
   if (pcpu.running != kNoVcpu) {
-    next = std::min(next, scheduler_->next_check(pcpu.id));
+    // Once it is going to decide there is nothing to check; a scheduler that has asked for it may want it at once.
+    if (pcpu.decide_at == kNever) next = std::min(next, scheduler_->next_check(pcpu.id));
     if (Quota* const quota = quota_of(pcpu.running)) next = std::min(next, now() + quota->available(pcpu.id));
   }
   if (next == kNever) {
