@@ -88,8 +88,8 @@ Task* Vm::pull_task_for(const Vcpu& vcpu) {
   Vcpu* longest = nullptr;
   for (const auto& other : vcpus_) {
     if (other.get() == &vcpu) continue;
-    // A queue of one behind no current task is about to be served.
-    if (other->waiting_tasks() == 0 || other->current() == nullptr) continue;
+    // Without a current task, it is about to take one of them.
+    if (other->waiting_tasks() <= (other->current() == nullptr ? 1u : 0u)) continue;
     if (longest == nullptr || other->waiting_tasks() > longest->waiting_tasks()) longest = other.get();
   }
   return longest == nullptr ? nullptr : longest->give_task();
@@ -98,11 +98,10 @@ Task* Vm::pull_task_for(const Vcpu& vcpu) {
 void Vm::account_tick(const Vcpu& vcpu) {
   Duration left = config_.guest.tick;
   if (assists_.steal_clock) {
-    Duration& seen = steal_seen_[index_of(vcpu.id())];
-    const Duration steal = std::min(left, vcpu.steal() - seen);
-    seen += steal;
+    // All of it at once, however many periods it is (kernel/sched/cputime.c: account_process_tick, 5.10).
+    const Duration steal = vcpu.steal() - std::exchange(steal_seen_[index_of(vcpu.id())], vcpu.steal());
     reported_.steal += steal;
-    left -= steal;
+    left = std::max(Duration::zero(), left - steal);
   }
   const Task* const task = vcpu.current();
   if (task == nullptr) return;  // idle
@@ -126,7 +125,10 @@ void Vm::reset_statistics() {
   for (const auto& lock : locks_) lock->reset_statistics();
   for (const auto& vcpu : vcpus_) vcpu->reset_statistics();
   for (TaskGroup& group : groups_) {
-    for (const auto& task : group.tasks) task->operations = 0;
+    for (const auto& task : group.tasks) {
+      task->operations = 0;
+      task->wait.spin_before = Duration::zero();  // its vCPU counts from zero again, too
+    }
   }
   reported_ = {};
   std::ranges::fill(steal_seen_, Duration::zero());
