@@ -17,14 +17,18 @@ class Fill final : public OperationVisitor {
   std::map<std::string, Distribution, std::less<>> distributions;
   std::map<std::string, Program, std::less<>> bodies;
   std::map<std::string, std::size_t, std::less<>> indices;
+  std::map<std::string, std::int64_t, std::less<>> integers;
+  std::map<std::string, bool, std::less<>> flags;
   std::int64_t count = 1;
   std::vector<Branch> choices;
 
   void duration(std::string_view, Duration&, DurationRange, std::string_view) override {}
   void cycles(std::string_view, Cycles&, IntegerRange, std::string_view) override {}
-  void integer(std::string_view, std::int64_t&, IntegerRange, std::string_view) override {}
+  void integer(std::string_view key, std::int64_t& value, IntegerRange, std::string_view) override {
+    set(integers, key, value);
+  }
   void real(std::string_view, double&, RealRange, std::string_view) override {}
-  void flag(std::string_view, bool&, std::string_view) override {}
+  void flag(std::string_view key, bool& value, std::string_view) override { set(flags, key, value); }
   void group(std::string_view, std::string_view, const std::function<void(ParamVisitor&)>&) override {}
   void distribution(std::string_view key, Distribution& value, std::string_view) override {
     set(distributions, key, value);
@@ -86,6 +90,36 @@ inline std::shared_ptr<const Operation> hold(std::size_t lock, Program body) {
   fill.indices["lock"] = lock;
   fill.bodies["do"] = std::move(body);
   return operation("lock", std::move(fill));
+}
+
+// As hold, with interrupts disabled from the request to the release.
+inline std::shared_ptr<const Operation> hold_irqs_off(std::size_t lock, Distribution span) {
+  Fill fill;
+  fill.indices["lock"] = lock;
+  fill.distributions["hold"] = std::move(span);
+  fill.flags["irqs_off"] = true;
+  return operation("lock", std::move(fill));
+}
+
+inline std::shared_ptr<const Operation> io(Distribution service) {
+  Fill fill;
+  fill.distributions["io"] = std::move(service);
+  return operation("io", std::move(fill));
+}
+
+inline std::shared_ptr<const Operation> ipi(std::int64_t targets, Distribution work) {
+  Fill fill;
+  fill.integers["ipi"] = targets;
+  fill.distributions["work"] = std::move(work);
+  return operation("ipi", std::move(fill));
+}
+
+inline std::shared_ptr<const Operation> yield() { return operation("yield", {}); }
+
+inline std::shared_ptr<const Operation> choose(std::vector<Branch> branches) {
+  Fill fill;
+  fill.choices = std::move(branches);
+  return operation("choose", std::move(fill));
 }
 
 inline std::shared_ptr<const Operation> barrier(std::size_t index) {
