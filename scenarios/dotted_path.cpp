@@ -75,15 +75,17 @@ bool set_path(Json& root, std::string_view path, Json value, InputErrors& errors
         if (!index) {
           const std::vector<std::string> names = item_names(*at);
           const std::string near = suggestion(part, names);
-          errors.add(place, pointer, fmt::format("no item \"{}\" in {}{} items: {}", part, shown(pointer),
-                                                 near.empty() ? ";" : near, names.empty() ? "none" : comma_list(names)));
+          errors.add(place, pointer,
+                     fmt::format("no item \"{}\" in {}{} items: {}", part, shown(pointer), near.empty() ? ";" : near,
+                                 names.empty() ? "none" : comma_list(names)));
           return false;
         }
         at = &at->items[*index];
         pointer = child_pointer(pointer, *index);
         continue;
       }
-      case Json::Type::kObject: break;
+      case Json::Type::kObject:
+        break;
       case Json::Type::kString: {
         Json object = Json::object(at->place);
         object.bare_name = std::move(at->text);

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 #include <system_error>
+#include <utility>
 
 namespace vcpusim {
 namespace {
@@ -44,19 +44,20 @@ bool write_all(int descriptor, std::string_view text) {
 
 FileText read_file(const std::filesystem::path& file, std::size_t most) {
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!in.open()) return {{}, reason(errno)};
+  if (!in.open()) return {{}, reason(errno), false};
+  struct stat status {};
+  if (::fstat(in.number(), &status) == 0 && status.st_size > static_cast<off_t>(most)) return {{}, {}, true};
   FileText result;
   constexpr std::size_t kChunk = std::size_t{1} << 16;
   for (;;) {
     const std::size_t have = result.text.size();
-    const std::size_t want = std::min(kChunk, most + 1 - have);
-    if (want == 0) return result;
-    result.text.resize(have + want);
-    const ssize_t got = ::read(in.number(), result.text.data() + have, want);
+    if (have > most) return {{}, {}, true};  // a pipe
+    result.text.resize(have + kChunk);
+    const ssize_t got = ::read(in.number(), result.text.data() + have, kChunk);
     const int error = errno;
     result.text.resize(have + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got == 0) return result;
-    if (got < 0 && error != EINTR) return {{}, reason(error)};
+    if (got < 0 && error != EINTR) return {{}, reason(error), false};
   }
 }
 

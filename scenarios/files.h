@@ -1,4 +1,4 @@
-// Whole files in and out.
+// Whole files, in and out.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace vcpusim {
 
 struct FileText {
   std::string text;
-  std::string problem;  // why the file could not be read; then text is empty
+  std::string problem;     // why the file could not be read; then text is empty
+  bool too_large = false;  // more than was asked for; then text is empty
 };
 
-// Reads at most `most` + 1 bytes: a text longer than `most` means that the file is larger.
 FileText read_file(const std::filesystem::path& file, std::size_t most);
 
 // The file appears whole or not at all: written beside, flushed to the disk, then renamed. Devices and pipes are

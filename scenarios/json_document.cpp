@@ -199,12 +199,12 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
       return "not JSON that a computer can hold: a number beyond the largest double";
     }
     const std::size_t dash = what.find(" - ");
-    const std::string_view cause = dash == std::string_view::npos ? what : what.substr(dash + 3);
-    const std::size_t expected = cause.rfind("; expected ");
-    std::string text = "not JSON: ";
-    text += cause.substr(0, std::min(cause.find("; last read: "), expected));
-    if (expected != std::string_view::npos) text += cause.substr(expected);
-    return text;
+    std::string cause(dash == std::string_view::npos ? what : what.substr(dash + 3));
+    if (const std::size_t read = cause.find("; last read: "); read != std::string::npos) {
+      const std::size_t after = cause.find("'; expected ", read);
+      cause.erase(read, after == std::string::npos ? after : after + 1 - read);
+    }
+    return "not JSON: " + cause;
   }
 
   const std::string_view text_;
@@ -263,12 +263,18 @@ std::optional<double> Json::as_real() const {
 std::string Json::describe() const {
   constexpr std::size_t kLongest = 60;
   switch (type) {
-    case Type::kNull: return "null";
-    case Type::kBool: return boolean ? "true" : "false";
-    case Type::kNumber: return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
-    case Type::kArray: return "an array";
-    case Type::kObject: return "an object";
-    case Type::kString: break;
+    case Type::kNull:
+      return "null";
+    case Type::kBool:
+      return boolean ? "true" : "false";
+    case Type::kNumber:
+      return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+    case Type::kArray:
+      return items.empty() ? "an empty array" : fmt::format("an array of {}", items.size());
+    case Type::kObject:
+      return "an object";
+    case Type::kString:
+      break;
   }
   std::size_t cut = text.size();
   if (cut > kLongest) {
@@ -281,12 +287,18 @@ std::string Json::describe() const {
 bool same_value(const Json& a, const Json& b) {
   if (a.type != b.type) return false;
   switch (a.type) {
-    case Json::Type::kNull: return true;
-    case Json::Type::kBool: return a.boolean == b.boolean;
-    case Json::Type::kNumber: return a.text == b.text || a.as_real() == b.as_real();
-    case Json::Type::kString: return a.text == b.text;
-    case Json::Type::kArray: return std::ranges::equal(a.items, b.items, same_value);
-    case Json::Type::kObject: break;
+    case Json::Type::kNull:
+      return true;
+    case Json::Type::kBool:
+      return a.boolean == b.boolean;
+    case Json::Type::kNumber:
+      return a.text == b.text || a.as_real() == b.as_real();
+    case Json::Type::kString:
+      return a.text == b.text;
+    case Json::Type::kArray:
+      return std::ranges::equal(a.items, b.items, same_value);
+    case Json::Type::kObject:
+      break;
   }
   return a.members.size() == b.members.size() && std::ranges::all_of(a.members, [&](const Json::Member& m) {
            const Json* other = b.find(m.key);
@@ -297,11 +309,18 @@ bool same_value(const Json& a, const Json& b) {
 std::optional<Json> parse_json(std::string_view text, std::shared_ptr<const std::string> source, InputErrors& errors) {
   const Place start{source, 1, 1};
   if (text.size() > kMostJsonBytes) {
-    errors.add(start, "", fmt::format("the file is larger than {} MB", kMostJsonBytes >> 20));
+    errors.add(start, "", fmt::format("the text is larger than {} MB", kMostJsonBytes >> 20));
     return {};
   }
   if (text.starts_with("\xEF\xBB\xBF")) {
     errors.add(start, "", "the file starts with a byte order mark (expected UTF-8 without one)");
+    return {};
+  }
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    const std::string_view before = text.substr(0, nul);
+    const auto line = static_cast<std::uint32_t>(std::ranges::count(before, '\n') + 1);
+    const auto column = static_cast<std::uint32_t>(nul - (before.rfind('\n') + 1) + 1);
+    errors.add(Place{source, line, column}, "", "a NUL byte (expected text in UTF-8)");
     return {};
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
@@ -330,8 +349,6 @@ std::string child_pointer(std::string_view pointer, std::string_view key) {
   return child;
 }
 
-std::string child_pointer(std::string_view pointer, std::size_t index) {
-  return fmt::format("{}/{}", pointer, index);
-}
+std::string child_pointer(std::string_view pointer, std::size_t index) { return fmt::format("{}/{}", pointer, index); }
 
 }  // namespace vcpusim

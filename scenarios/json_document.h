@@ -35,8 +35,8 @@ struct Json {
 
   Type type = Type::kNull;
   bool boolean = false;
-  std::string text;           // the value of a string, or a number as it was written
-  std::vector<Json> items;    // of an array
+  std::string text;             // the value of a string, or a number as it was written
+  std::vector<Json> items;      // of an array
   std::vector<Member> members;  // of an object
   // For an object that took the place of a bare name ("ticket" became {...} because a path led into it): the name.
   std::optional<std::string> bare_name;
@@ -52,9 +52,9 @@ struct Json::Member {
 // Equal as values: places, order of members and ways of writing one number do not matter.
 bool same_value(const Json& a, const Json& b);
 
-inline constexpr std::size_t kMostJsonBytes = 64u << 20;
+inline constexpr std::size_t kMostJsonBytes = 16u << 20;
 inline constexpr std::size_t kMostJsonValues = 500'000;  // about 100 MB of tree
-inline constexpr std::size_t kDeepestJson = 64;
+inline constexpr std::size_t kDeepestJson = 128;         // a program of the deepest nesting allowed fits
 
 // None if `text` is no JSON or exceeds one of the limits above; then `errors` says where and why. Duplicate keys
 // are errors too, but the tree (with the first of them) is returned, so that the rest can be checked.

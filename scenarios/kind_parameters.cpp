@@ -14,7 +14,8 @@ namespace {
 
 class Lister final : public OperationVisitor {
  public:
-  explicit Lister(bool defaults) : defaults_(defaults) {}
+  // Without `first_has_default`, the first key visited must be given: the name of an operation.
+  explicit Lister(bool first_has_default) : defaults_(first_has_default) {}
   std::vector<ParameterLine> take() { return std::move(lines_); }
 
   void duration(std::string_view key, Duration& value, DurationRange range, std::string_view help) override {
@@ -33,7 +34,8 @@ class Lister final : public OperationVisitor {
   void flag(std::string_view key, bool& value, std::string_view help) override {
     add(key, "true or false", value ? "true" : "false", help);
   }
-  void group(std::string_view key, std::string_view, const std::function<void(ParamVisitor&)>& describe_fields) override {
+  void group(std::string_view key, std::string_view,
+             const std::function<void(ParamVisitor&)>& describe_fields) override {
     const std::string outer = prefix_;
     prefix_ += std::string(key) + ".";
     describe_fields(*this);
@@ -47,14 +49,18 @@ class Lister final : public OperationVisitor {
     add(key, "duration or distribution", "", help);
   }
   void body(std::string_view key, Program&, std::string_view help) override { add(key, "operations", "", help); }
-  void optional_body(std::string_view key, Program&, std::string_view help) override { add(key, "operations", "", help); }
+  void optional_body(std::string_view key, Program&, std::string_view help) override {
+    add(key, "operations", "", help);
+  }
   void branches(std::string_view key, std::vector<Branch>&, std::string_view help) override {
     add(key, "array of branches", "", help);
   }
   void repetitions(std::string_view key, std::int64_t&, std::string_view help) override {
     add(key, "integer >= 1 or \"forever\"", "", help);
   }
-  void lock(std::string_view key, std::size_t&, std::string_view help) override { add(key, "lock of the guest", "", help); }
+  void lock(std::string_view key, std::size_t&, std::string_view help) override {
+    add(key, "lock of the guest", "", help);
+  }
   void barrier(std::string_view key, std::size_t&, std::string_view help) override { add(key, "name", "", help); }
   void exactly_one_of(std::span<const std::string_view> keys) override {
     lines_.push_back({fmt::format("{}", fmt::join(keys, " | ")), "exactly one of these", "", ""});
@@ -68,16 +74,18 @@ class Lister final : public OperationVisitor {
 
  private:
   void add(std::string_view key, std::string form, std::string fallback, std::string_view help) {
-    lines_.push_back({prefix_ + std::string(key), std::move(form), defaults_ ? std::move(fallback) : "", std::string(help)});
+    lines_.push_back(
+        {prefix_ + std::string(key), std::move(form), defaults_ ? std::move(fallback) : "", std::string(help)});
+    defaults_ = true;
   }
 
-  const bool defaults_;  // operations have none
+  bool defaults_;
   std::string prefix_;
   std::vector<ParameterLine> lines_;
 };
 
-std::vector<ParameterLine> list(bool defaults, const std::function<void(OperationVisitor&)>& describe) {
-  Lister lister(defaults);
+std::vector<ParameterLine> list(bool first_has_default, const std::function<void(OperationVisitor&)>& describe) {
+  Lister lister(first_has_default);
   describe(lister);
   return lister.take();
 }

@@ -7,8 +7,8 @@
 namespace vcpusim {
 
 struct ParameterLine {
-  std::string key;      // dotted within groups
-  std::string form;     // "duration", "integer from 1 to 64", ...
+  std::string key;       // dotted within groups
+  std::string form;      // "duration", "integer from 1 to 64", ...
   std::string fallback;  // the default as a scenario would write it; "" if the key is required or has none
   std::string help;
 };

@@ -13,7 +13,8 @@ namespace vcpusim {
 std::vector<LibraryEntry> scenarios_below(const std::filesystem::path& folder) {
   std::vector<LibraryEntry> entries;
   std::error_code problem;
-  for (std::filesystem::recursive_directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) {
+  for (std::filesystem::recursive_directory_iterator at(folder, problem), end; !problem && at != end;
+       at.increment(problem)) {
     if (at->path().extension() != ".json") continue;
     InputErrors errors;
     const auto document = ScenarioDocument::open(at->path(), errors);

@@ -46,8 +46,7 @@ std::string describe_point(const Point& point) {
   std::string text;
   for (const Coordinate& coordinate : point) {
     if (!text.empty()) text += ' ';
-    text += coordinate.path + "=" +
-            (coordinate.value.is(Json::Type::kString) ? coordinate.value.text : coordinate.value.describe());
+    text += coordinate.path + "=" + value_text(coordinate.value);
   }
   return text;
 }

@@ -24,6 +24,9 @@ bool agrees(const Point& point, const Point& part);
 
 std::string point_text(const Point& point);  // as JSON on one line
 
+// A text as it is, anything else as JSON.
+std::string value_text(const Json& value);
+
 // "threads=4 lock=ticket": for messages. Empty for the empty point.
 std::string describe_point(const Point& point);
 

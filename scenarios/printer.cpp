@@ -45,7 +45,9 @@ void Printer::cycles(std::string_view key, Cycles& value, IntegerRange, std::str
 void Printer::integer(std::string_view key, std::int64_t& value, IntegerRange, std::string_view) {
   put(key, effective(key, value));
 }
-void Printer::real(std::string_view key, double& value, RealRange, std::string_view) { put(key, effective(key, value)); }
+void Printer::real(std::string_view key, double& value, RealRange, std::string_view) {
+  put(key, effective(key, value));
+}
 void Printer::flag(std::string_view key, bool& value, std::string_view) { put(key, effective(key, value)); }
 void Printer::choice_index(std::string_view key, std::size_t& index, std::span<const std::string_view> names,
                            std::string_view) {
@@ -87,7 +89,8 @@ void Printer::optional_body(std::string_view key, Program& value, std::string_vi
 
 void Printer::branches(std::string_view key, std::vector<Branch>& value, std::string_view) {
   Output branches = Output::array();
-  for (const Branch& branch : value) branches.push_back({{"weight", branch.weight}, {"do", print_program(branch.body)}});
+  for (const Branch& branch : value)
+    branches.push_back({{"weight", branch.weight}, {"do", print_program(branch.body)}});
   put(key, std::move(branches));
 }
 
@@ -107,14 +110,20 @@ nlohmann::ordered_json distribution_json(const Distribution& d) {
   using Output = nlohmann::ordered_json;
   const std::string location = format_duration(d.location());
   switch (d.shape()) {
-    case Distribution::Shape::kConstant: return location;
-    case Distribution::Shape::kExponential: return Output{{"exponential", location}};
-    case Distribution::Shape::kUniform: return Output{{"uniform", Output::array({location, format_duration(d.spread())})}};
+    case Distribution::Shape::kConstant:
+      return location;
+    case Distribution::Shape::kExponential:
+      return Output{{"exponential", location}};
+    case Distribution::Shape::kUniform:
+      return Output{{"uniform", Output::array({location, format_duration(d.spread())})}};
     case Distribution::Shape::kNormal:
       return Output{{"normal", {{"mean", location}, {"stddev", format_duration(d.spread())}}}};
-    case Distribution::Shape::kLognormal: return Output{{"lognormal", {{"median", location}, {"sigma", d.parameter()}}}};
-    case Distribution::Shape::kPareto: return Output{{"pareto", {{"scale", location}, {"shape", d.parameter()}}}};
-    case Distribution::Shape::kEmpirical: break;
+    case Distribution::Shape::kLognormal:
+      return Output{{"lognormal", {{"median", location}, {"sigma", d.parameter()}}}};
+    case Distribution::Shape::kPareto:
+      return Output{{"pareto", {{"scale", location}, {"shape", d.parameter()}}}};
+    case Distribution::Shape::kEmpirical:
+      break;
   }
   Output values = Output::array();
   for (const Duration value : d.values()) values.push_back(format_duration(value));
@@ -162,7 +171,8 @@ void Printer::optional_real(std::string_view key, std::optional<double>& value, 
 
 void Printer::any_value(std::string_view key, Json& value, std::string_view) { put(key, to_library_json(value)); }
 
-void Printer::object(std::string_view key, std::string_view, const std::function<void(ScenarioVisitor&)>& describe_fields) {
+void Printer::object(std::string_view key, std::string_view,
+                     const std::function<void(ScenarioVisitor&)>& describe_fields) {
   put(key, print(describe_fields));
 }
 
@@ -217,13 +227,17 @@ void Printer::point(std::string_view key, Point& value, std::string_view) {
 nlohmann::ordered_json to_library_json(const Json& json) {
   using Output = nlohmann::ordered_json;
   switch (json.type) {
-    case Json::Type::kNull: return nullptr;
-    case Json::Type::kBool: return json.boolean;
+    case Json::Type::kNull:
+      return nullptr;
+    case Json::Type::kBool:
+      return json.boolean;
     case Json::Type::kNumber:
       if (const auto integer = json.as_integer()) return *integer;
       return *json.as_real();
-    case Json::Type::kString: return json.text;
-    case Json::Type::kArray: break;
+    case Json::Type::kString:
+      return json.text;
+    case Json::Type::kArray:
+      break;
     case Json::Type::kObject: {
       Output object = Output::object();
       for (const Json::Member& member : json.members) object[member.key] = to_library_json(member.value);
@@ -239,6 +253,10 @@ nlohmann::ordered_json point_json(const Point& point) {
   auto object = nlohmann::ordered_json::object();
   for (const Coordinate& coordinate : point) object[coordinate.path] = to_library_json(coordinate.value);
   return object;
+}
+
+std::string value_text(const Json& value) {
+  return value.is(Json::Type::kString) ? value.text : to_library_json(value).dump();
 }
 
 std::string point_text(const Point& point) { return point_json(point).dump(); }

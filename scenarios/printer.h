@@ -77,9 +77,9 @@ class Printer final : public ScenarioVisitor {
   T effective(std::string_view key, const T& fallback) const;
 
   Output out_ = Output::object();
-  const GuestConfig* guest_ = nullptr;  // whose locks and meeting points the program names
-  const Kind* kind_ = nullptr;          // whose parameters take the place of the visited defaults
-  std::string prefix_;                  // "group." inside a group of a kind
+  const GuestConfig* guest_ = nullptr;                 // whose locks and meeting points the program names
+  const Kind* kind_ = nullptr;                         // whose parameters take the place of the visited defaults
+  std::string prefix_;                                 // "group." inside a group of a kind
   std::vector<std::pair<std::string, Output>> unset_;  // optional keys that hold their default
   std::vector<std::vector<std::string>> one_of_;
 };

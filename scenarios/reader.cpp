@@ -19,9 +19,7 @@ std::vector<std::string> quoted(const auto& names) {
   return result;
 }
 
-std::string known_names(const std::vector<std::string>& names) {
-  return names.empty() ? "none" : comma_list(names);
-}
+std::string known_names(const std::vector<std::string>& names) { return names.empty() ? "none" : comma_list(names); }
 
 // "no lock "tiket"; did you mean "ticket"? known: mcs, ticket"
 std::string no_such(std::string_view noun, std::string_view name, const std::vector<std::string>& names) {
@@ -45,9 +43,11 @@ const Json* Reader::find(std::string_view key) {
   return object_.find(key);
 }
 
+const Json* Reader::parameter(std::string_view key) { return all_required_ ? expect(key) : find(key); }
+
 const Json* Reader::expect(std::string_view key) {
   const Json* node = find(key);
-  if (node == nullptr && all_required_) missing_.emplace_back(key);
+  if (node == nullptr) missing_.emplace_back(key);
   return node;
 }
 
@@ -55,8 +55,9 @@ void Reader::finish() {
   for (const Json::Member& member : object_.members) {
     if (std::ranges::find(known_, member.key) != known_.end()) continue;
     const std::string near = suggestion(member.key, known_);
-    session_.errors.add(member.place, at(member.key),
-                        near.empty() ? fmt::format("unknown key (known: {})", known_names(known_)) : "unknown key" + near);
+    session_.errors.add(
+        member.place, at(member.key),
+        near.empty() ? fmt::format("unknown key (known: {})", known_names(known_)) : "unknown key" + near);
   }
   for (const std::string& key : missing_) {
     if (object_.find(key) == nullptr) error(object_, pointer_, fmt::format("the key \"{}\" is missing", key));
@@ -65,7 +66,8 @@ void Reader::finish() {
     return std::ranges::count_if(keys, [this](const std::string& key) { return object_.find(key) != nullptr; });
   };
   for (const auto& keys : one_of_) {
-    if (present(keys) != 1) error(object_, pointer_, fmt::format("expected exactly one of the keys {}", comma_list(quoted(keys))));
+    if (present(keys) != 1)
+      error(object_, pointer_, fmt::format("expected exactly one of the keys {}", comma_list(quoted(keys))));
   }
   for (const auto& keys : together_) {
     if (const auto count = present(keys); count != 0 && count != static_cast<std::ptrdiff_t>(keys.size())) {
@@ -82,9 +84,13 @@ void Reader::expected(const Json& node, std::string_view pointer, std::string_vi
   error(node, pointer, fmt::format("expected {}; got {}", what, node.describe()));
 }
 
-void Reader::required(std::initializer_list<std::string_view> keys) { missing_.insert(missing_.end(), keys.begin(), keys.end()); }
+void Reader::required(std::initializer_list<std::string_view> keys) {
+  missing_.insert(missing_.end(), keys.begin(), keys.end());
+}
 
-void Reader::all_or_none(std::initializer_list<std::string_view> keys) { together_.emplace_back(keys.begin(), keys.end()); }
+void Reader::all_or_none(std::initializer_list<std::string_view> keys) {
+  together_.emplace_back(keys.begin(), keys.end());
+}
 
 void Reader::exactly_one_of(std::span<const std::string_view> keys) { one_of_.emplace_back(keys.begin(), keys.end()); }
 
@@ -103,9 +109,12 @@ bool Reader::read_duration(const Json& node, const std::string& pointer, Duratio
   }
   const auto* cycles = std::get_if<Cycles>(&*span.value);
   const bool negative = cycles != nullptr ? cycles->count < 0 : std::get<Duration>(*span.value) < Duration::zero();
-  const Duration given = cycles == nullptr ? std::get<Duration>(*span.value) : negative ? Duration{-1} : from_cycles(*cycles);
+  const Duration given = cycles == nullptr ? std::get<Duration>(*span.value)
+                         : negative        ? Duration{-1}
+                                           : from_cycles(*cycles);
   if (given < range.min || given > range.max) {
-    expected(node, pointer, fmt::format("a duration from {} to {}", format_duration(range.min), format_duration(range.max)));
+    expected(node, pointer,
+             fmt::format("a duration from {} to {}", format_duration(range.min), format_duration(range.max)));
     return false;
   }
   value = given;
@@ -113,7 +122,7 @@ bool Reader::read_duration(const Json& node, const std::string& pointer, Duratio
 }
 
 void Reader::duration(std::string_view key, Duration& value, DurationRange range, std::string_view) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node != nullptr && read_duration(*node, at(key), range, value)) capture(key, value);
 }
 
@@ -125,7 +134,7 @@ void Reader::optional_duration(std::string_view key, std::optional<Duration>& va
 }
 
 void Reader::cycles(std::string_view key, Cycles& value, IntegerRange range, std::string_view) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node == nullptr) return;
   const SpanResult span = node->is(Json::Type::kString) ? parse_span(node->text) : SpanResult{};
   if (!span.value) {
@@ -133,9 +142,9 @@ void Reader::cycles(std::string_view key, Cycles& value, IntegerRange range, std
     return expected(*node, at(key), "a number of cycles or a duration, such as \"4096cycles\" or \"1us\"" + hint);
   }
   const auto* in_time = std::get_if<Duration>(&*span.value);
-  const Cycles given = in_time == nullptr               ? std::get<Cycles>(*span.value)
+  const Cycles given = in_time == nullptr            ? std::get<Cycles>(*span.value)
                        : *in_time < Duration::zero() ? Cycles{-1}
-                                                        : to_cycles(*in_time, clock());
+                                                     : to_cycles(*in_time, clock());
   if (given.count < range.min || given.count > range.max) {
     return expected(*node, at(key), fmt::format("from {}cycles to {}cycles, or as long", range.min, range.max));
   }
@@ -144,7 +153,7 @@ void Reader::cycles(std::string_view key, Cycles& value, IntegerRange range, std
 }
 
 void Reader::integer(std::string_view key, std::int64_t& value, IntegerRange range, std::string_view) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node == nullptr) return;
   const auto given = node->as_integer();
   if (!given || *given < range.min || *given > range.max) {
@@ -163,7 +172,7 @@ std::string real_range(RealRange range) {
 }  // namespace
 
 void Reader::real(std::string_view key, double& value, RealRange range, std::string_view) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node == nullptr) return;
   const auto given = node->as_real();
   if (!given || *given < range.min || *given > range.max) return expected(*node, at(key), real_range(range));
@@ -181,7 +190,7 @@ void Reader::optional_real(std::string_view key, std::optional<double>& value, R
 }
 
 void Reader::flag(std::string_view key, bool& value, std::string_view) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node == nullptr) return;
   if (!node->is(Json::Type::kBool)) return expected(*node, at(key), "true or false");
   value = node->boolean;
@@ -190,20 +199,21 @@ void Reader::flag(std::string_view key, bool& value, std::string_view) {
 
 void Reader::choice_index(std::string_view key, std::size_t& index, std::span<const std::string_view> names,
                           std::string_view) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node == nullptr) return;
   const auto at_name = node->is(Json::Type::kString) ? std::ranges::find(names, node->text) : names.end();
   if (at_name == names.end()) {
     const std::vector<std::string> candidates(names.begin(), names.end());
-    return error(*node, at(key), fmt::format("expected one of {}; got {}{}", comma_list(quoted(names)), node->describe(),
-                                             suggestion(node->text, candidates)));
+    return error(*node, at(key),
+                 fmt::format("expected one of {}; got {}{}", comma_list(quoted(names)), node->describe(),
+                             suggestion(node->text, candidates)));
   }
   index = static_cast<std::size_t>(at_name - names.begin());
   capture(key, node->text);
 }
 
 void Reader::group(std::string_view key, std::string_view, const std::function<void(ParamVisitor&)>& describe_fields) {
-  const Json* node = expect(key);
+  const Json* node = parameter(key);
   if (node == nullptr) return;
   if (!node->is(Json::Type::kObject)) return expected(*node, at(key), "an object");
   Reader inner(session_, *node, at(key));
@@ -253,7 +263,8 @@ void Reader::any_value(std::string_view key, Json& value, std::string_view) {
   if (const Json* node = find(key); node != nullptr) value = *node;
 }
 
-void Reader::object(std::string_view key, std::string_view, const std::function<void(ScenarioVisitor&)>& describe_fields) {
+void Reader::object(std::string_view key, std::string_view,
+                    const std::function<void(ScenarioVisitor&)>& describe_fields) {
   if (const Json* node = find(key); node != nullptr) read(session_, *node, at(key), describe_fields);
 }
 
@@ -263,7 +274,8 @@ void Reader::visit_list(std::string_view key, ListRule rule, std::string_view, c
   const std::string pointer = at(key);
   if (!node->is(Json::Type::kArray)) return expected(*node, pointer, "an array");
   if (node->items.size() < rule.least || node->items.size() > rule.most) {
-    return error(*node, pointer, fmt::format("expected from {} to {} items; got {}", rule.least, rule.most, node->items.size()));
+    return error(*node, pointer,
+                 fmt::format("expected from {} to {} items; got {}", rule.least, rule.most, node->items.size()));
   }
   items.resize(node->items.size());
   std::set<std::string> names;
@@ -290,8 +302,9 @@ Kind Reader::read_kind(const Json& node, const std::string& pointer, const KindF
     error(node, pointer, "the key \"kind\" is missing");
     return {};
   } else if (!kind->is(Json::Type::kString)) {
-    expected(*kind, object ? child_pointer(pointer, "kind") : pointer,
-             fmt::format("the name of a {}{}", family.noun, object ? "" : ", or an object with \"kind\" and parameters"));
+    expected(
+        *kind, object ? child_pointer(pointer, "kind") : pointer,
+        fmt::format("the name of a {}{}", family.noun, object ? "" : ", or an object with \"kind\" and parameters"));
     return {};
   } else {
     name = kind->text;
@@ -323,8 +336,9 @@ void Reader::locks(std::string_view key, std::vector<LockConfig>& value, const K
   for (const Json::Member& member : node->members) {
     const std::string pointer = child_pointer(at(key), member.key);
     if (!is_name(member.key)) {
-      session_.errors.add(member.place, pointer,
-                          "expected a name for the lock (a letter or \"_\", then letters, digits, \"_\" or \"-\"; at most 64)");
+      session_.errors.add(
+          member.place, pointer,
+          "expected a name for the lock (a letter or \"_\", then letters, digits, \"_\" or \"-\"; at most 64)");
     }
     value.push_back({member.key, read_kind(member.value, pointer, family)});
   }

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <set>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +22,11 @@ namespace vcpusim {
 // What is shared by all the readers of one document.
 struct ReadSession {
   InputErrors& errors;
-  const Json* shared_programs = nullptr;  // the object at /programs, if any
-  std::filesystem::path folder;           // where program files are
+  const Json* shared_programs = nullptr;                          // the object at /programs, if any
+  std::filesystem::path folder;                                   // where program files are
   std::map<std::string, std::optional<Json>> program_files = {};  // by path as written; none: unusable
-  const Frequency* clock = nullptr;     // of the machine being built: converts cycles
-  std::size_t operations = 0;           // read so far
+  const Frequency* clock = nullptr;                               // of the machine being built: converts cycles
+  std::size_t operations = 0;                                     // read so far
 };
 
 // What is shared by all the readers of one task's program.
@@ -96,7 +96,9 @@ class Reader final : public ScenarioVisitor {
 
   // The value of `key`, which from now on is known; null if absent.
   const Json* find(std::string_view key);
-  // The same for keys that must be there where all must (operations, full descriptions).
+  // The same for a plain parameter, which must be there in a full description.
+  const Json* parameter(std::string_view key);
+  // The same for a key that must be there.
   const Json* expect(std::string_view key);
   void finish();
 
@@ -119,12 +121,12 @@ class Reader final : public ScenarioVisitor {
   const Json& object_;
   const std::string pointer_;
   std::vector<std::string> known_;
-  bool all_required_ = false;
+  bool all_required_ = false;  // a description that has no defaults to fall back on
   std::vector<std::string> missing_;
   std::vector<std::vector<std::string>> one_of_;
   std::vector<std::vector<std::string>> together_;
 
-  ReadProgram* program_ = nullptr;                           // inside a program
+  ReadProgram* program_ = nullptr;                         // inside a program
   std::map<std::string, ParamValue>* captured_ = nullptr;  // of a kind: the parameters that were given
   std::string capture_prefix_;                             // "group." inside a group of a kind
 };

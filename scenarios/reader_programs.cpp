@@ -46,8 +46,9 @@ void Reader::shared_programs(std::string_view key, std::string_view) {
   for (const Json::Member& member : node->members) {
     const std::string pointer = child_pointer(at(key), member.key);
     if (!is_name(member.key)) {
-      session_.errors.add(member.place, pointer,
-                          "expected a name for the program (a letter or \"_\", then letters, digits, \"_\" or \"-\"; at most 64)");
+      session_.errors.add(
+          member.place, pointer,
+          "expected a name for the program (a letter or \"_\", then letters, digits, \"_\" or \"-\"; at most 64)");
     }
     ReadProgram program;
     program_ = &program;
@@ -78,8 +79,9 @@ void Reader::read_program(const Json& node, const std::string& pointer, Program&
         for (const Json::Member& member : session_.shared_programs->members) names.push_back(member.key);
       }
       const std::string near = suggestion(node.text, names);
-      error(node, pointer, fmt::format("no program {}{} known: {}", node.describe(), near.empty() ? ";" : near,
-                                       names.empty() ? "none" : comma_list(names)));
+      error(node, pointer,
+            fmt::format("no program {}{} known: {}", node.describe(), near.empty() ? ";" : near,
+                        names.empty() ? "none" : comma_list(names)));
     }
   }
   --program_->depth;
@@ -96,7 +98,9 @@ const Json* Reader::program_file(const Json& node, const std::string& pointer) {
   if (is_new) {
     const std::filesystem::path file = session_.folder / path;
     const FileText text = read_file(file, kMostJsonBytes);
-    if (text.problem.empty()) {
+    if (text.too_large) {
+      error(node, pointer, fmt::format("the file {} is larger than {} MB", node.describe(), kMostJsonBytes >> 20));
+    } else if (text.problem.empty()) {
       at->second = parse_json(text.text, std::make_shared<const std::string>(file.string()), session_.errors);
     } else {
       error(node, pointer, fmt::format("the file {} cannot be read: {}", node.describe(), text.problem));
@@ -138,12 +142,12 @@ std::shared_ptr<const Operation> Reader::read_operation(const Json& node, const 
       if (near.empty()) near = suggestion(member.key, names);
     }
     const Place& place = node.members.empty() ? node.place : node.members.front().place;
-    session_.errors.add(place, pointer, fmt::format("no operation here{} known: {}", near.empty() ? ";" : near, comma_list(names)));
+    session_.errors.add(place, pointer,
+                        fmt::format("no operation here{} known: {}", near.empty() ? ";" : near, comma_list(names)));
     return nullptr;
   }
   std::shared_ptr<Operation> operation = kind->make();
   Reader reader(session_, node, pointer);
-  reader.all_required_ = true;
   reader.program_ = program_;
   operation->describe(reader);
   reader.finish();
@@ -179,7 +183,6 @@ void Reader::branches(std::string_view key, std::vector<Branch>& value, std::str
     reader.program_ = program_;
     Branch& branch = value.emplace_back();
     reader.integer("weight", branch.weight, kBranchWeights, "");
-    reader.all_required_ = true;
     reader.body("do", branch.body, "");
     reader.finish();
   }
@@ -209,8 +212,9 @@ void Reader::lock(std::string_view key, std::size_t& index, std::string_view) {
   if (found == locks.end()) {
     const std::vector<std::string> names = names_of(locks);
     const std::string near = suggestion(node->text, names);
-    return error(*node, at(key), fmt::format("the guest has no lock {}{} its locks: {}", node->describe(),
-                                             near.empty() ? ";" : near, names.empty() ? "none" : comma_list(names)));
+    return error(*node, at(key),
+                 fmt::format("the guest has no lock {}{} its locks: {}", node->describe(), near.empty() ? ";" : near,
+                             names.empty() ? "none" : comma_list(names)));
   }
   index = static_cast<std::size_t>(found - locks.begin());
 }
@@ -242,7 +246,8 @@ void Reader::optional_distribution(std::string_view key, Distribution& value, st
 void Reader::read_distribution(const Json& node, const std::string& pointer, Distribution& value) {
   static const std::vector<std::string> kShapes{"exponential", "uniform", "normal", "lognormal", "pareto", "empirical"};
   if (node.is(Json::Type::kString)) {
-    if (Duration constant{}; read_duration(node, pointer, kAnyDuration, constant)) value = Distribution::constant(constant);
+    if (Duration constant{}; read_duration(node, pointer, kAnyDuration, constant))
+      value = Distribution::constant(constant);
     return;
   }
   if (!node.is(Json::Type::kObject) || node.members.size() != 1) {
@@ -280,21 +285,18 @@ void Reader::read_distribution(const Json& node, const std::string& pointer, Dis
     value = Distribution::uniform(low, high);
   } else if (shape == "normal") {
     Duration stddev{};
-    const Duration mean = two("mean", "stddev", [&](ScenarioVisitor& v, std::string_view key) {
-      v.duration(key, stddev, kAnyDuration, "");
-    });
+    const Duration mean = two(
+        "mean", "stddev", [&](ScenarioVisitor& v, std::string_view key) { v.duration(key, stddev, kAnyDuration, ""); });
     value = Distribution::normal(mean, stddev);
   } else if (shape == "lognormal") {
     double sigma = 1;
-    const Duration median = two("median", "sigma", [&](ScenarioVisitor& v, std::string_view key) {
-      v.real(key, sigma, kLognormalSigmas, "");
-    });
+    const Duration median = two(
+        "median", "sigma", [&](ScenarioVisitor& v, std::string_view key) { v.real(key, sigma, kLognormalSigmas, ""); });
     value = Distribution::lognormal(median, sigma);
   } else if (shape == "pareto") {
     double form = 1;
-    const Duration scale = two("scale", "shape", [&](ScenarioVisitor& v, std::string_view key) {
-      v.real(key, form, kParetoShapes, "");
-    });
+    const Duration scale =
+        two("scale", "shape", [&](ScenarioVisitor& v, std::string_view key) { v.real(key, form, kParetoShapes, ""); });
     value = Distribution::pareto(scale, form);
   } else if (shape == "empirical") {
     if (!of.is(Json::Type::kArray) || of.items.empty() || of.items.size() > kMostEmpiricalValues) {
@@ -308,8 +310,9 @@ void Reader::read_distribution(const Json& node, const std::string& pointer, Dis
     if (good) value = Distribution::empirical(std::move(values));
   } else {
     const std::string near = suggestion(shape, kShapes);
-    session_.errors.add(member.place, inner,
-                        fmt::format("no distribution \"{}\"{} known: {}", shape, near.empty() ? ";" : near, comma_list(kShapes)));
+    session_.errors.add(
+        member.place, inner,
+        fmt::format("no distribution \"{}\"{} known: {}", shape, near.empty() ? ";" : near, comma_list(kShapes)));
   }
 }
 

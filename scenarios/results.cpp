@@ -20,14 +20,15 @@ bool same_point(const Point& a, const Point& b) { return a.size() == b.size() &&
 
 MetricSummary summarise_metric(std::span<const double> values) {
   const Summary s = summarise(values);
-  double half_width = 0;
+  MetricSummary metric{s.count, s.mean, s.stddev(), {}, s.min, s.median, s.max};
   if (s.count > 1) {
     const boost::math::students_t student(static_cast<double>(s.count - 1));
     // Six decimals of the quantile are the same with every maths library, its last bits are not.
     const double t = std::round(boost::math::quantile(boost::math::complement(student, 0.025)) * 1e6) / 1e6;
-    half_width = t * s.standard_error();
+    const double half_width = t * s.standard_error();
+    metric.ci95 = {s.mean - half_width, s.mean + half_width};
   }
-  return {s.count, s.mean, s.stddev(), s.mean - half_width, s.mean + half_width, s.min, s.median, s.max};
+  return metric;
 }
 
 std::optional<double> number(const MetricValue& value) {
@@ -52,7 +53,8 @@ Output nested(const Metrics& metrics) {
 }
 
 Output summary_json(const MetricSummary& s) {
-  return {{"n", s.n},     {"mean", s.mean},     {"stddev", s.stddev}, {"ci95", Output::array({s.ci95_low, s.ci95_high})},
+  const Output ci95 = s.ci95 ? Output::array({s.ci95->first, s.ci95->second}) : Output();
+  return {{"n", s.n},     {"mean", s.mean},     {"stddev", s.stddev}, {"ci95", ci95},
           {"min", s.min}, {"median", s.median}, {"max", s.max}};
 }
 
@@ -105,23 +107,26 @@ std::string results_text(const Scenario& scenario, std::span<const RunRecord> re
     for (const auto& [path, s] : point.metrics) metrics[path] = summary_json(s);
     points.push_back({{"point", point_json(point.point)}, {"metrics", std::move(metrics)}});
   }
-  const Output results{{"schema", "vcpusim.results/1"},
-                       {"vcpusim", version()},
-                       {"scenario",
-                        {{"name", scenario.simulation.name},
-                         {"digest", digest(scenario)},
-                         {"resolved", resolved_json(scenario)}}},
-                       {"runs", std::move(runs)},
-                       {"summary", std::move(points)}};
+  const Output results{
+      {"schema", "vcpusim.results/1"},
+      {"vcpusim", version()},
+      {"scenario",
+       {{"name", scenario.simulation.name}, {"digest", digest(scenario)}, {"resolved", resolved_json(scenario)}}},
+      {"runs", std::move(runs)},
+      {"summary", std::move(points)}};
   return results.dump(1) + "\n";
 }
 
 std::string_view name_of(RunResult::Ended ended) {
   switch (ended) {
-    case RunResult::Ended::kAtStop: return "at";
-    case RunResult::Ended::kWorkloadsDone: return "workloads_done";
-    case RunResult::Ended::kAtMost: return "at_most";
-    case RunResult::Ended::kDeadlock: break;
+    case RunResult::Ended::kAtStop:
+      return "at";
+    case RunResult::Ended::kWorkloadsDone:
+      return "workloads_done";
+    case RunResult::Ended::kAtMost:
+      return "at_most";
+    case RunResult::Ended::kDeadlock:
+      break;
   }
   return "deadlock";
 }
@@ -134,7 +139,8 @@ std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std:
       ExpectationResult& result = results.emplace_back(ExpectationResult{&e, point.point, {}, false});
       if (const MetricSummary* metric = point.find(e.metric); metric != nullptr) {
         result.mean = metric->mean;
-        result.holds = metric->mean >= e.at_least.value_or(metric->mean) && metric->mean <= e.at_most.value_or(metric->mean);
+        result.holds =
+            metric->mean >= e.at_least.value_or(metric->mean) && metric->mean <= e.at_most.value_or(metric->mean);
       }
     }
   }

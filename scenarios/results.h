@@ -17,9 +17,9 @@ namespace vcpusim {
 struct MetricSummary {
   std::size_t n = 0;
   double mean = 0;
-  double stddev = 0;     // of the sample; 0 if n == 1
-  double ci95_low = 0;   // of the mean, by Student's t; both are the mean if n == 1, where nothing is known of it
-  double ci95_high = 0;
+  double stddev = 0;  // of the sample; 0 if n == 1
+  // Of the mean, by Student's t; none if n == 1. In the results file an array of two, or null.
+  std::optional<std::pair<double, double>> ci95;
   double min = 0;
   double median = 0;
   double max = 0;
@@ -53,9 +53,9 @@ std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std:
 
 struct FigureResult {
   const PublishedFigure* figure;
-  const PointSummary* at;            // null: no such point was run
-  std::optional<double> simulated;   // the mean, in the figure's unit; none if there is no such metric
-  std::optional<double> error;       // relative: simulated / published - 1
+  const PointSummary* at;           // null: no such point was run
+  std::optional<double> simulated;  // the mean, in the figure's unit; none if there is no such metric
+  std::optional<double> error;      // relative: simulated / published - 1
 };
 std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const PointSummary> summary);
 

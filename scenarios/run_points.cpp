@@ -1,7 +1,5 @@
 #include "scenarios/run_points.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -27,21 +25,20 @@ struct Work {
   std::size_t taken = 0;  // runs that were started
   bool stop = false;      // take no more
   std::vector<std::optional<RunRecord>> records;
-  std::vector<std::string> faults;
+  std::vector<RunFault> faults;
 };
 
-RunRecord run_one(const RunPlan& plan, std::size_t run) {
-  RunRecord record;
+// Fills `record` from left to right, so that what is there can be told if the run fails.
+void run_one(const RunPlan& plan, std::size_t run, RunRecord& record) {
   record.point = plan.points[run / plan.replications];
   record.replication = run % plan.replications;
-  record.seed = plan.first_seed + record.replication;
   InputErrors errors;
   auto scenario = plan.document.load(settings_at(plan.settings, record.point), errors);
   if (!scenario) throw std::runtime_error(errors.lines().front());  // a program file has changed since it was checked
-  scenario->simulation.seed = record.seed;
+  scenario->simulation.seed += record.replication;
+  record.seed = scenario->simulation.seed;
   const auto sink = plan.trace ? plan.trace(run, record.point, record.seed) : nullptr;
   record.result = Simulation(scenario->simulation, sink.get()).run();
-  return record;
 }
 
 void work_on(const std::shared_ptr<Work>& work) {
@@ -53,21 +50,19 @@ void work_on(const std::shared_ptr<Work>& work) {
       run = work->next++;
       ++work->taken;
     }
-    std::optional<RunRecord> record;
-    std::string fault;
+    RunRecord record;
+    std::optional<std::string> problem;
     try {
-      record = run_one(work->plan, run);
+      run_one(work->plan, run, record);
     } catch (const std::exception& e) {
-      const std::string point = describe_point(work->plan.points[run / work->plan.replications]);
-      fault = fmt::format("seed {}{}{}: {}", work->plan.first_seed + run % work->plan.replications,
-                          point.empty() ? "" : ", ", point, e.what());
+      problem = e.what();
     }
     const std::lock_guard lock(work->mutex);
     ++work->done;
-    if (record) {
+    if (!problem) {
       work->records[run] = std::move(record);
     } else {
-      work->faults.push_back(std::move(fault));
+      work->faults.push_back({std::move(record.point), record.seed, std::move(*problem)});
       work->stop = true;
     }
     work->changed.notify_all();

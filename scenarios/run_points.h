@@ -25,18 +25,23 @@ struct RunPlan {
   ScenarioDocument document;
   std::vector<Setting> settings;
   std::vector<Point> points;     // REQUIRES that the scenario loads at each of them (check_points)
-  std::uint64_t first_seed = 1;  // replication i has seed first_seed + i
-  std::size_t replications = 1;
-  unsigned threads = 1;  // one run is one thread
+  std::size_t replications = 1;  // replication i has the seed of the scenario at that point, plus i
+  unsigned threads = 1;          // one run is one thread
   // Makes the sink for one run, numbered from 0 in the order of the records; may be empty, and may return null.
   // REQUIRES threads == 1 if not empty.
   std::function<std::unique_ptr<TraceSink>(std::size_t run, const Point& point, std::uint64_t seed)> trace;
 };
 
+// A run that could not be finished: an invariant was broken, or there was not enough memory.
+struct RunFault {
+  Point point;
+  std::uint64_t seed;
+  std::string what;
+};
+
 struct RunOutcome {
   std::vector<RunRecord> records;  // by point, then replication, whatever the number of threads
-  // A broken invariant: point, seed and what happened. No further run was started after it.
-  std::vector<std::string> faults;
+  std::vector<RunFault> faults;    // no further run was started after the first
   bool interrupted = false;
 };
 

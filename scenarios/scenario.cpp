@@ -42,13 +42,23 @@ std::vector<Axis> written_axes(const Json& root) {
   return axes;
 }
 
-bool apply(Json& root, const Setting& setting, InputErrors& errors) {
-  if (!set_path(root, setting.path, setting.value, errors)) return false;
-  Json* vary = root.find("vary");
-  if (Json* axis = vary == nullptr ? nullptr : vary->find(setting.path); axis != nullptr && axis->is(Json::Type::kArray)) {
-    axis->items = {setting.value};
+// "...locks.kernel" and "...locks.kernel.kind" name the same thing where the value is a bare name.
+std::string_view without_kind(std::string_view path) {
+  for (const std::string_view last : {".kind", ".preset"}) {
+    if (path.ends_with(last)) return path.substr(0, path.size() - last.size());
   }
-  return true;
+  return path;
+}
+
+void apply(Json& root, const Setting& setting, InputErrors& errors) {
+  if (!set_path(root, setting.path, setting.value, errors)) return;
+  Json* vary = root.find("vary");
+  if (vary == nullptr) return;
+  for (Json::Member& axis : vary->members) {
+    const bool same = axis.key == setting.path ||
+                      (setting.value.is(Json::Type::kString) && without_kind(axis.key) == without_kind(setting.path));
+    if (same && axis.value.is(Json::Type::kArray)) axis.value.items = {setting.value};
+  }
 }
 
 }  // namespace
@@ -85,6 +95,11 @@ std::optional<ScenarioDocument> ScenarioDocument::open(const std::filesystem::pa
   const FileText text = read_file(file, kMostJsonBytes);
   if (!text.problem.empty()) {
     errors.add_unreadable(file.string(), text.problem);
+    return {};
+  }
+  if (text.too_large) {
+    const Place start{std::make_shared<const std::string>(file.string()), 1, 1};
+    errors.add(start, "", fmt::format("the file is larger than {} MB", kMostJsonBytes >> 20));
     return {};
   }
   return parse(text.text, file.string(), file.parent_path(), errors);

@@ -31,9 +31,9 @@ struct PublishedFigure {
   std::string metric;
   Point point;
   double value = 0;
-  std::string unit;               // "", or one of s, ms, us, ns for a metric in seconds or microseconds
+  std::string unit;                 // "", or one of s, ms, us, ns for a metric in seconds or microseconds
   std::optional<double> tolerance;  // relative error that counts as reproduced: 0.05 is 5 %
-  bool fitted = false;            // used for calibration, hence no prediction
+  bool fitted = false;              // used for calibration, hence no prediction
 };
 
 // A named cost whose value was fitted so that the model meets some of the published figures.

@@ -37,10 +37,12 @@ void check_native(const SimulationConfig& simulation, const Report& report) {
       report(pointer, "hypervisors are not modelled yet (expected \"native\": true)");
       continue;
     }
-    if (simulation.vms.size() > 1) report(pointer + "/native", "a native VM has the host to itself (expected no other VM)");
+    if (simulation.vms.size() > 1)
+      report(pointer + "/native", "a native VM has the host to itself (expected no other VM)");
     if (vm.vcpus > simulation.host.pcpus) {
-      report(pointer + "/vcpus", fmt::format("a native VM has vCPU i on pCPU i (expected at most the host's {} pCPUs; got {})",
-                                             simulation.host.pcpus, vm.vcpus));
+      report(pointer + "/vcpus",
+             fmt::format("a native VM has vCPU i on pCPU i (expected at most the host's {} pCPUs; got {})",
+                         simulation.host.pcpus, vm.vcpus));
     }
     std::int64_t tasks = 0;
     for (const TaskConfig& task : vm.tasks) tasks += task.count;
@@ -69,7 +71,8 @@ void check_point(const Point& point, const std::vector<Axis>& axes, const std::s
       const std::string near = suggestion(path, paths);
       report(here, fmt::format("\"vary\" has no such axis{} axes: {}", near.empty() ? ";" : near,
                                paths.empty() ? "none" : comma_list(paths)));
-    } else if (std::ranges::none_of(axis->values, [&v = value](const Json& candidate) { return same_value(candidate, v); })) {
+    } else if (std::ranges::none_of(axis->values,
+                                    [&v = value](const Json& candidate) { return same_value(candidate, v); })) {
       report(here, fmt::format("\"vary\" has no value {} on this axis", value.describe()));
     }
   }

@@ -49,8 +49,8 @@ struct Coordinate {
 using Point = std::vector<Coordinate>;
 
 struct ListRule {
-  std::size_t most;              // items
-  bool named = false;            // items have a key "name", unique in the list
+  std::size_t most;    // items
+  bool named = false;  // items have a key "name", unique in the list
   std::size_t least = 0;
 };
 
@@ -80,9 +80,10 @@ class ScenarioVisitor : public OperationVisitor {
 
   template <class Item, class Describe>
   void list(std::string_view key, std::vector<Item>& items, ListRule rule, std::string_view help, Describe describe) {
-    visit_list(key, rule, help, {.size = [&] { return items.size(); },
-                                 .resize = [&](std::size_t size) { items.resize(size); },
-                                 .describe = [&](std::size_t i, ScenarioVisitor& v) { describe(items[i], v); }});
+    visit_list(key, rule, help,
+               {.size = [&] { return items.size(); },
+                .resize = [&](std::size_t size) { items.resize(size); },
+                .describe = [&](std::size_t i, ScenarioVisitor& v) { describe(items[i], v); }});
   }
 
   // ---- the domain ---------------------------------------------------------------------------------------
@@ -115,8 +116,8 @@ inline constexpr std::int64_t kMostPcpus = 1'024;
 inline constexpr std::int64_t kMostTasks = 65'536;  // of all VMs together
 inline constexpr std::size_t kMostVms = 16'384;
 inline constexpr std::size_t kMostTaskGroups = 65'536;
-inline constexpr std::size_t kMostLocks = 4'096;             // of one guest
-inline constexpr std::size_t kMostOperations = 10'000;       // of one program, nested ones included
+inline constexpr std::size_t kMostLocks = 4'096;                // of one guest
+inline constexpr std::size_t kMostOperations = 10'000;          // of one program, nested ones included
 inline constexpr std::size_t kMostOperationsInAll = 1'000'000;  // shared programs count wherever they are used
 inline constexpr std::size_t kDeepestProgram = 32;
 inline constexpr std::int64_t kMostRepetitions = 1'000'000'000'000'000;

@@ -28,21 +28,23 @@ class SchemaWriter final : public ScenarioVisitor {
   }
 
   void duration(std::string_view key, Duration&, DurationRange, std::string_view help) override {
-    put(key, reference("duration"), help);
+    put_parameter(key, reference("duration"), help);
   }
   void cycles(std::string_view key, Cycles&, IntegerRange, std::string_view help) override {
-    put(key, reference("duration"), help);
+    put_parameter(key, reference("duration"), help);
   }
   void integer(std::string_view key, std::int64_t&, IntegerRange range, std::string_view help) override {
-    put(key, {{"type", "integer"}, {"minimum", range.min}, {"maximum", range.max}}, help);
+    put_parameter(key, {{"type", "integer"}, {"minimum", range.min}, {"maximum", range.max}}, help);
   }
   void real(std::string_view key, double&, RealRange range, std::string_view help) override {
-    put(key, {{"type", "number"}, {"minimum", range.min}, {"maximum", range.max}}, help);
+    put_parameter(key, {{"type", "number"}, {"minimum", range.min}, {"maximum", range.max}}, help);
   }
-  void flag(std::string_view key, bool&, std::string_view help) override { put(key, {{"type", "boolean"}}, help); }
+  void flag(std::string_view key, bool&, std::string_view help) override {
+    put_parameter(key, {{"type", "boolean"}}, help);
+  }
   void group(std::string_view key, std::string_view help,
              const std::function<void(ParamVisitor&)>& describe_fields) override {
-    put(key, object(all_required_, [&](SchemaWriter& w) { describe_fields(w); }), help);
+    put_parameter(key, object(all_required_, [&](SchemaWriter& w) { describe_fields(w); }), help);
   }
 
   void distribution(std::string_view key, Distribution&, std::string_view help) override {
@@ -59,17 +61,19 @@ class SchemaWriter final : public ScenarioVisitor {
     const Output branch = object(false, [](SchemaWriter& w) {
       std::int64_t weight = 1;
       Program body;
-      w.required({"do"});
       w.integer("weight", weight, kBranchWeights, "relative to the sum of the weights");
       w.body("do", body, "operations of the branch");
     });
     put(key, {{"type", "array"}, {"minItems", 1}, {"items", branch}}, help);
   }
   void repetitions(std::string_view key, std::int64_t&, std::string_view help) override {
-    put(key, {{"oneOf", {{{"type", "integer"}, {"minimum", 1}, {"maximum", kMostRepetitions}}, {{"const", "forever"}}}}},
+    put(key,
+        {{"oneOf", {{{"type", "integer"}, {"minimum", 1}, {"maximum", kMostRepetitions}}, {{"const", "forever"}}}}},
         help);
   }
-  void lock(std::string_view key, std::size_t&, std::string_view help) override { put(key, {{"type", "string"}}, help); }
+  void lock(std::string_view key, std::size_t&, std::string_view help) override {
+    put(key, {{"type", "string"}}, help);
+  }
   void barrier(std::string_view key, std::size_t&, std::string_view help) override { put(key, name_schema(), help); }
 
   void exactly_one_of(std::span<const std::string_view> keys) override {
@@ -90,7 +94,9 @@ class SchemaWriter final : public ScenarioVisitor {
     }
   }
 
-  void name(std::string_view key, std::string&, std::string_view help) override { put_optional(key, name_schema(), help); }
+  void name(std::string_view key, std::string&, std::string_view help) override {
+    put_optional(key, name_schema(), help);
+  }
   void text(std::string_view key, std::string&, std::string_view help) override {
     put_optional(key, {{"type", "string"}}, help);
   }
@@ -100,13 +106,16 @@ class SchemaWriter final : public ScenarioVisitor {
   void word(std::string_view key, std::string_view word, bool, std::string_view help) override {
     put_optional(key, {{"const", word}}, help);
   }
-  void optional_duration(std::string_view key, std::optional<Duration>&, DurationRange, std::string_view help) override {
+  void optional_duration(std::string_view key, std::optional<Duration>&, DurationRange,
+                         std::string_view help) override {
     put_optional(key, reference("duration"), help);
   }
   void optional_real(std::string_view key, std::optional<double>&, RealRange range, std::string_view help) override {
     put_optional(key, {{"type", "number"}, {"minimum", range.min}, {"maximum", range.max}}, help);
   }
-  void any_value(std::string_view key, Json&, std::string_view help) override { put_optional(key, Output::object(), help); }
+  void any_value(std::string_view key, Json&, std::string_view help) override {
+    put_optional(key, Output::object(), help);
+  }
   void object(std::string_view key, std::string_view help,
               const std::function<void(ScenarioVisitor&)>& describe_fields) override {
     put_optional(key, object(false, [&](SchemaWriter& w) { describe_fields(w); }), help);
@@ -137,7 +146,9 @@ class SchemaWriter final : public ScenarioVisitor {
                   {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}},
                  help);
   }
-  void point(std::string_view key, Point&, std::string_view help) override { put_optional(key, {{"type", "object"}}, help); }
+  void point(std::string_view key, Point&, std::string_view help) override {
+    put_optional(key, {{"type", "object"}}, help);
+  }
 
   Output finish() {
     Output schema{{"type", "object"}, {"properties", std::move(properties_)}, {"additionalProperties", false}};
@@ -149,7 +160,7 @@ class SchemaWriter final : public ScenarioVisitor {
  protected:
   void choice_index(std::string_view key, std::size_t&, std::span<const std::string_view> names,
                     std::string_view help) override {
-    put(key, {{"enum", std::vector<std::string>(names.begin(), names.end())}}, help);
+    put_parameter(key, {{"enum", std::vector<std::string>(names.begin(), names.end())}}, help);
   }
   void visit_list(std::string_view key, ListRule rule, std::string_view help, const ListAccess& items) override {
     items.resize(1);
@@ -165,6 +176,10 @@ class SchemaWriter final : public ScenarioVisitor {
     properties_[std::string(key)] = std::move(schema);
   }
   void put(std::string_view key, Output schema, std::string_view help) {
+    required_.emplace_back(key);
+    put_optional(key, std::move(schema), help);
+  }
+  void put_parameter(std::string_view key, Output schema, std::string_view help) {
     if (all_required_) required_.emplace_back(key);
     put_optional(key, std::move(schema), help);
   }
@@ -220,17 +235,21 @@ Output distribution_schema() {
 }
 
 Output program_schema() {
-  Output operations = Output::array();
+  // By if and then, not as alternatives to be tried: those would double the work with each level of nesting.
+  Output any = Output::array();
+  Output each = Output::array();
   for (const OperationKind& kind : operation_kinds()) {
-    Output operation = SchemaWriter::object(true, [&](SchemaWriter& w) { kind.make()->describe(w); });
+    Output operation = SchemaWriter::object(false, [&](SchemaWriter& w) { kind.make()->describe(w); });
     operation["description"] = kind.summary;
-    operations.push_back(std::move(operation));
+    const Output named{{"required", Output::array({kind.name})}};
+    any.push_back(named);
+    each.push_back({{"if", named}, {"then", std::move(operation)}});
   }
   return {{"oneOf",
            {{{"type", "array"},
              {"minItems", 1},
              {"maxItems", kMostOperations},
-             {"items", {{"oneOf", std::move(operations)}}}},
+             {"items", {{"type", "object"}, {"anyOf", std::move(any)}, {"allOf", std::move(each)}}}},
             {{"type", "string"}}}}};
 }
 
@@ -252,13 +271,14 @@ std::string schema_text() {
   Scenario scenario;
   Output schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "vcpusim scenario"}};
   schema.update(SchemaWriter::object(false, [&](SchemaWriter& w) { describe(scenario, w); }));
-  schema["definitions"] = {{"duration",
-                            {{"type", "string"},
-                             {"pattern", kSpanPattern},
-                             {"description", "a number and a unit: ps ns us ms s min h, or cycles of the host's clock"}}},
-                           {"distribution", distribution_schema()},
-                           {"machine", machine_schema()},
-                           {"program", program_schema()}};
+  schema["definitions"] = {
+      {"duration",
+       {{"type", "string"},
+        {"pattern", kSpanPattern},
+        {"description", "a number and a unit: ps ns us ms s min h, or cycles of the host's clock"}}},
+      {"distribution", distribution_schema()},
+      {"machine", machine_schema()},
+      {"program", program_schema()}};
   return schema.dump(1) + "\n";
 }
 

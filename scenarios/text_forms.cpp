@@ -53,10 +53,12 @@ SpanResult parse_span(std::string_view text) {
   if (rest.empty()) return {};
   const auto unit = std::ranges::find(kUnits, rest, &Unit::name);
   if (unit == kUnits.end()) {
-    const bool word = std::ranges::all_of(rest, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+    const bool word =
+        std::ranges::all_of(rest, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
     if (!word) return {};
     return {{}, fmt::format("no unit \"{}\" (units: ps, ns, us, ms, s, min, h, cycles)", rest)};
   }
+  if (unit->picoseconds == 0 && !fraction.empty()) return {{}, "cycles are whole numbers"};
   while (fraction.ends_with('0')) fraction.remove_suffix(1);
 
   // value = whole.fraction * scale, digit by digit: exact, or refused.
@@ -70,9 +72,7 @@ SpanResult parse_span(std::string_view text) {
   detail::Int128 step = scale;
   for (const char digit : fraction) {
     if (step % 10 != 0 && (step * (digit - '0')) % 10 != 0) step = 0;
-    if (step == 0) {
-      return {{}, unit->picoseconds == 0 ? "cycles are whole numbers" : "finer than a picosecond"};
-    }
+    if (step == 0) return {{}, "finer than a picosecond"};
     value += step * (digit - '0') / 10;
     step /= 10;
   }

@@ -23,7 +23,7 @@ struct SpanResult {
 SpanResult parse_span(std::string_view text);
 
 // The regular expression (ECMA) that parse_span's form without a sign amounts to.
-inline constexpr std::string_view kSpanPattern = R"(^[0-9]+(\.[0-9]+)?(ps|ns|us|ms|s|min|h|cycles)$)";
+inline constexpr std::string_view kSpanPattern = R"(^([0-9]+(\.[0-9]+)?(ps|ns|us|ms|s|min|h)|[0-9]+cycles)$)";
 
 // The shortest exact form: 13500 ps is "13.5ns", 3600 s is "1h", zero is "0s". parse_span reads it back.
 std::string format_duration(Duration d);

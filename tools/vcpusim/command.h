@@ -12,9 +12,9 @@ namespace vcpusim {
 
 enum ExitStatus : int {
   kExitDone = 0,
-  kExitFailed = 1,       // it ran, but an expectation does not hold, or the run could not end
-  kExitWrongInput = 2,   // the input or the command line is wrong; nothing was run
-  kExitFile = 3,         // a file could not be read or written
+  kExitFailed = 1,      // it ran, but an expectation does not hold, or the run could not end
+  kExitWrongInput = 2,  // the input or the command line is wrong; nothing was run
+  kExitFile = 3,        // a file could not be read or written
   kExitInterrupted = 130,
 };
 

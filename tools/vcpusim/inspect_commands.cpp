@@ -109,7 +109,8 @@ int list_command(const Command& command, const Texts& arguments) {
   const Texts& asked = values["arguments"].as<Texts>();
   if (asked.empty()) {
     std::string text;
-    for (const Listing& listing : listings()) text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", listing.name, listing.text());
+    for (const Listing& listing : listings())
+      text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", listing.name, listing.text());
     print_out(text);
     return kExitDone;
   }

@@ -60,7 +60,8 @@ po::variables_map parse_command(const Command& command, const std::vector<std::s
 namespace {
 
 std::string help_text() {
-  std::string text = "vcpusim COMMAND [OPTION]... [ARGUMENT]...\n\nSimulates overcommitted vCPU scheduling.\n\nCommands:\n";
+  std::string text =
+      "vcpusim COMMAND [OPTION]... [ARGUMENT]...\n\nSimulates overcommitted vCPU scheduling.\n\nCommands:\n";
   for (const Command& command : commands()) text += fmt::format("  {:<10}{}\n", command.name, command.summary);
   text +=
       "\nOptions:\n  --help    print this help; after a command, its own\n  --version print the version\n\n"

@@ -47,14 +47,14 @@ std::size_t count_option(const po::variables_map& values, const char* name, std:
 
 std::optional<Options> parse(const Command& command, const Texts& arguments) {
   po::options_description options("Options");
-  options.add_options()
-      ("set", po::value<Texts>()->composing()->value_name("PATH=VALUE"), "set a value of the scenario; may be repeated")
-      ("seed", po::value<std::string>()->value_name("N"), "seed of the first replication")
-      ("replications", po::value<long long>()->value_name("N"), "runs of each point, with seeds SEED, SEED+1, ...")
-      ("jobs,j", po::value<long long>()->value_name("N"), "runs at the same time (default: one a CPU)")
-      ("output,o", po::value<std::string>()->value_name("OUT.json"), "results file; \"-\" is standard output")
-      ("trace", po::value<std::string>()->value_name("OUT.jsonl"), "trace records, one a line; runs one at a time")
-      ("print-config", "print the scenario with all defaults, and run nothing");
+  options.add_options()("set", po::value<Texts>()->composing()->value_name("PATH=VALUE"),
+                        "set a value of the scenario; may be repeated")(
+      "seed", po::value<std::string>()->value_name("N"), "seed of the first replication")(
+      "replications", po::value<long long>()->value_name("N"), "runs of each point, with seeds SEED, SEED+1, ...")(
+      "jobs,j", po::value<long long>()->value_name("N"), "runs at the same time (default: one a CPU)")(
+      "output,o", po::value<std::string>()->value_name("OUT.json"), "results file; \"-\" is standard output")(
+      "trace", po::value<std::string>()->value_name("OUT.jsonl"), "trace records, one a line; runs one at a time")(
+      "print-config", "print the scenario with all defaults, and run nothing");
   const po::variables_map values = parse_command(command, arguments, options);
   if (values.contains("help")) return {};
   const Texts& files = values["arguments"].as<Texts>();
@@ -65,7 +65,8 @@ std::optional<Options> parse(const Command& command, const Texts& arguments) {
   if (values.contains("set")) result.sets = values["set"].as<Texts>();
   result.seed = text("seed");
   result.replications = count_option(values, "replications", 1, kMostReplications);
-  result.threads = static_cast<unsigned>(count_option(values, "jobs", std::max(1u, std::thread::hardware_concurrency()), 1024));
+  result.threads =
+      static_cast<unsigned>(count_option(values, "jobs", std::max(1u, std::thread::hardware_concurrency()), 1024));
   result.output = text("output");
   result.trace = text("trace");
   result.print_config = values.contains("print-config");
@@ -82,12 +83,12 @@ std::vector<Setting> settings_of(const Options& options, InputErrors& errors) {
   return settings;
 }
 
-// How to repeat one run of this command line.
-std::string repeat_command(const Options& options, const std::string& fault) {
+// What went wrong with one run of this command line, and how to repeat that run alone.
+std::string fault_text(const Options& options, const RunFault& fault) {
   std::string command = "vcpusim run " + options.file;
-  for (const std::string& assignment : options.sets) command += " --set '" + assignment + "'";
-  return fmt::format("{}: {}\nto repeat it: {} --replications {} -j 1{}\n", options.file, fault, command,
-                     options.replications, options.seed.empty() ? "" : " --seed " + options.seed);
+  for (const std::string& assignment : options.sets) command += fmt::format(" --set '{}'", assignment);
+  for (const Coordinate& c : fault.point) command += fmt::format(" --set '{}={}'", c.path, value_text(c.value));
+  return fmt::format("{}: {}\nto repeat it: {} --seed {} -j 1\n", options.file, fault.what, command, fault.seed);
 }
 
 int write_results(const Options& options, const std::string& text) {
@@ -132,8 +133,9 @@ int run_command(const Command& command, const std::vector<std::string>& argument
       return kExitFile;
     }
   }
-  RunPlan plan{*document, settings, points, scenario->simulation.seed, options->replications, options->threads, {}};
-  if (trace) plan.trace = [&](std::size_t run, const Point& p, std::uint64_t seed) { return trace->start_run(run, p, seed); };
+  RunPlan plan{*document, settings, points, options->replications, options->threads, {}};
+  if (trace)
+    plan.trace = [&](std::size_t run, const Point& p, std::uint64_t seed) { return trace->start_run(run, p, seed); };
 
   const std::atomic<bool>& interrupt = watch_interrupts();
   RunOutcome outcome;
@@ -155,12 +157,12 @@ int run_command(const Command& command, const std::vector<std::string>& argument
       status = kExitFile;
     }
   }
-  if (options->output != "-") {
+  if (options->output != "-" && !summary.empty()) {
     const std::string published = published_table(*scenario, summary);
     print_out(published.empty() ? results_table(*scenario, summary) : published);
   }
   bool failed = !outcome.faults.empty();
-  for (const std::string& fault : outcome.faults) print_error(repeat_command(*options, fault));
+  for (const RunFault& fault : outcome.faults) print_error(fault_text(*options, fault));
   for (const RunRecord& record : outcome.records) {
     if (record.result.ended != RunResult::Ended::kDeadlock) continue;
     failed = true;

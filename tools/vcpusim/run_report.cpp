@@ -33,8 +33,6 @@ std::vector<std::string> axis_names(const Scenario& scenario) {
   return short_names(paths);
 }
 
-std::string value_text(const Json& value) { return value.is(Json::Type::kString) ? value.text : value.describe(); }
-
 // "vms.g.tasks.t.elapsed_s" is shown as "t elapsed_s", with the VM before it if there are several.
 struct Column {
   std::string metric;
@@ -47,8 +45,8 @@ std::vector<Column> columns_of(const Scenario& scenario) {
   std::vector<Column> columns;
   const auto add = [&](const VmConfig& vm, std::string_view part, std::string_view name, std::string_view metric) {
     const std::string owner = scenario.simulation.vms.size() > 1 ? vm.name + " " : "";
-    columns.push_back({fmt::format("vms.{}.{}.{}.{}", vm.name, part, name, metric),
-                       fmt::format("{}{} {}", owner, name, metric)});
+    columns.push_back(
+        {fmt::format("vms.{}.{}.{}.{}", vm.name, part, name, metric), fmt::format("{}{} {}", owner, name, metric)});
   };
   for (const VmConfig& vm : scenario.simulation.vms) {
     for (const TaskConfig& task : vm.tasks) {
@@ -123,7 +121,8 @@ std::string errors_line(std::span<const FigureResult> figures, bool fitted) {
 std::string results_table(const Scenario& scenario, std::span<const PointSummary> summary) {
   std::vector<Column> columns = columns_of(scenario);
   std::erase_if(columns, [&](const Column& column) {
-    return std::ranges::none_of(summary, [&](const PointSummary& point) { return point.find(column.metric) != nullptr; });
+    return std::ranges::none_of(summary,
+                                [&](const PointSummary& point) { return point.find(column.metric) != nullptr; });
   });
   std::vector<std::string> heading = axis_names(scenario);
   for (const Column& column : columns) heading.push_back(column.heading);
@@ -134,11 +133,9 @@ std::string results_table(const Scenario& scenario, std::span<const PointSummary
     for (const Coordinate& coordinate : point.point) cells.push_back(value_text(coordinate.value));
     for (const Column& column : columns) {
       const MetricSummary* metric = point.find(column.metric);
-      const bool spread = metric != nullptr && metric->n > 1;
-      cells.push_back(metric == nullptr ? "-"
-                      : spread ? fmt::format("{} +- {}", short_number(metric->mean),
-                                             short_number(metric->ci95_high - metric->mean))
-                               : short_number(metric->mean));
+      std::string cell = metric == nullptr ? "-" : short_number(metric->mean);
+      if (metric != nullptr && metric->ci95) cell += " +- " + short_number(metric->ci95->second - metric->mean);
+      cells.push_back(std::move(cell));
     }
     table.add(cells);
   }

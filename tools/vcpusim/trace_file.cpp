@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "models/trace_kinds.h"
 #include "scenarios/points.h"
 
 namespace vcpusim {
@@ -14,8 +15,9 @@ class Lines final : public TraceSink {
  public:
   explicit Lines(std::FILE* file) : file_(file) {}
   void record(const TraceRecord& r) override {
-    fmt::print(file_, "{{\"t_ps\": {}, \"kind\": {}, \"subject\": {}, \"object\": {}, \"value\": {}}}\n",
-               r.time.time_since_epoch().count(), r.kind, r.subject, r.object, r.value);
+    fmt::print(file_, "{{\"t_ps\": {}, \"kind\": \"{}\", \"subject\": {}, \"object\": {}, \"value\": {}}}\n",
+               r.time.time_since_epoch().count(), name_of(static_cast<TraceKind>(r.kind)), r.subject, r.object,
+               r.value);
   }
 
  private:

@@ -1,7 +1,8 @@
 // Trace records as lines of JSON, written as they come.
 //
 // Each run starts with a line {"schema": "vcpusim.trace/1", "run": ..., "point": {...}, "seed": ...}; the lines after
-// it, up to the next such line, are its records: {"t_ps", "kind", "subject", "object", "value"}.
+// it, up to the next such line, are its records: {"t_ps", "kind", "subject", "object", "value"},
+// as models/trace_kinds.h explains them.
 #pragma once
 
 #include <cstdint>
