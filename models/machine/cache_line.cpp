@@ -6,12 +6,6 @@
 
 namespace vcpusim {
 
-void CacheLine::forget_past_tenures(SimTime now) {
-  std::size_t past = 0;
-  while (past + 1 < tenures_.size() && tenures_[past].until <= now) ++past;
-  if (past > 0) tenures_.erase(tenures_.begin(), tenures_.begin() + static_cast<std::ptrdiff_t>(past));
-}
-
 bool CacheLine::shared_by(PcpuId pcpu) const { return std::ranges::find(sharers_, pcpu) != sharers_.end(); }
 
 Distance CacheLine::farthest_sharer(PcpuId from) const {
@@ -29,45 +23,63 @@ Distance CacheLine::nearest_sharer(PcpuId from) const {
   return nearest;
 }
 
+std::optional<SimTime> CacheLine::hit(PcpuId pcpu, SimTime now) const {
+  if (latest_.pcpu == pcpu) {
+    if (const SimTime start = std::max(now, latest_.from); start < latest_.until) return start;
+  }
+  for (const Tenure& tenure : earlier_) {
+    if (tenure.pcpu != pcpu) continue;
+    if (const SimTime start = std::max(now, tenure.from); start < tenure.until) return start;
+  }
+  return std::nullopt;
+}
+
+SimTime CacheLine::take(Machine::Transfer transfer, SimTime snooped) {
+  latest_.until = snooped;
+  return latest_.until + transfer.to_requester;
+}
+
+void CacheLine::begin_tenure(PcpuId pcpu, SimTime from, SimTime now) {
+  if (latest_.until > now && latest_.pcpu != kNoPcpu) {
+    std::erase_if(earlier_, [now](const Tenure& tenure) { return tenure.until <= now; });
+    earlier_.push_back(latest_);
+  }
+  latest_ = {pcpu, from, kNever};
+}
+
 SimTime CacheLine::own(PcpuId pcpu, Duration access) {
   const SimTime now = machine_->engine().now();
-  forget_past_tenures(now);
-  for (const Tenure& tenure : tenures_) {
-    const SimTime start = std::max(now, tenure.from);
-    if (tenure.pcpu == pcpu && start < tenure.until) return start + access;
-  }
+  if (const std::optional<SimTime> start = hit(pcpu, now)) return *start + access;
   SimTime arrives = std::max(now, free_at_);
   if (!sharers_.empty()) {
-    arrives = arrival(machine_->store(farthest_sharer(pcpu)), now);
+    const Machine::Transfer transfer = machine_->store(farthest_sharer(pcpu));
+    arrives += transfer.to_holder + transfer.to_requester;
     sharers_.clear();
-  } else if (!tenures_.empty()) {
-    const Machine::Transfer transfer = machine_->store(machine_->distance(pcpu, tenures_.back().pcpu));
-    arrives = arrival(transfer, now);
-    tenures_.back().until = arrives - transfer.to_requester;
+  } else if (latest_.pcpu != kNoPcpu) {
+    const Machine::Transfer transfer = machine_->store(machine_->distance(pcpu, latest_.pcpu));
+    arrives = take(transfer, std::max(now + transfer.to_holder, free_at_));
   }
   ++epoch_;
-  tenures_.push_back({pcpu, arrives, kNever});
+  begin_tenure(pcpu, arrives, now);
   free_at_ = arrives + access;
   return free_at_;
 }
 
 SimTime CacheLine::load(PcpuId pcpu) {
   const SimTime now = machine_->engine().now();
-  forget_past_tenures(now);
   const Duration access = machine_->local_access();
-  for (const Tenure& tenure : tenures_) {
-    if (tenure.pcpu == pcpu && tenure.from <= now && now < tenure.until) return now + access;
-  }
-  if (shared_by(pcpu)) return std::max(now, free_at_) + access;
+  if (const std::optional<SimTime> start = hit(pcpu, now)) return *start + access;
   SimTime arrives = std::max(now, free_at_);
-  if (!sharers_.empty()) {
+  if (sharers_.empty()) {
+    if (latest_.pcpu != kNoPcpu) {
+      const Machine::Transfer transfer = machine_->load(machine_->distance(pcpu, latest_.pcpu));
+      arrives = take(transfer, arrives + transfer.to_holder);
+      sharers_.push_back(latest_.pcpu);
+    }
+  } else if (shared_by(pcpu)) {
+    return (pcpu == latest_.pcpu ? now : arrives) + access;
+  } else {
     arrives += machine_->load_shared(nearest_sharer(pcpu));
-  } else if (!tenures_.empty()) {
-    Tenure& last = tenures_.back();
-    const Machine::Transfer transfer = machine_->load(machine_->distance(pcpu, last.pcpu));
-    arrives = arrival(transfer, now);
-    last.until = arrives - transfer.to_requester;
-    sharers_.push_back(last.pcpu);
   }
   sharers_.push_back(pcpu);
   free_at_ = arrives;
@@ -92,15 +104,13 @@ void CacheLine::tell(LineWatcher& watcher) {
 void CacheLine::written() {
   const std::size_t n = watchers_.size();
   if (n == 0) return;
-  const SimTime now = machine_->engine().now();
   const std::size_t first = first_polled_ < n ? first_polled_ : 0;
   first_polled_ = first + 1;
   for (std::size_t k = 0; k < n; ++k) {
     LineWatcher& watcher = *watchers_[first + k < n ? first + k : first + k - n];
     const PcpuId pcpu = watcher.polling_pcpu();
     if (pcpu == kNoPcpu) continue;
-    // A writer whose vCPU was preempted in the middle writes late: a copy made since its request is stale as well.
-    if (watcher.copy_epoch_ != epoch_ || watcher.read_ends_ < now) read(watcher, pcpu);
+    if (watcher.copy_epoch_ != epoch_) read(watcher, pcpu);
     tell(watcher);
   }
 }

@@ -1,21 +1,25 @@
 // A cache line under contention: the place where the cost of a lock hand-off comes from.
 //
 // A line serves its requests one at a time, in the order in which they arrive. A transfer first travels to whoever
-// has the line (the core that modified it, or its sharers), then back to the requester; the machine states both parts
-// by distance. A request for a busy line makes the first part of its way while it waits, so that a contended line
-// moves faster than a lone transfer suggests, and a holder that nobody has snooped yet goes on hitting its own copy:
-// in this time it can, for instance, take again the lock that it has just released. Each holder completes at
-// least the access for which it got the line. An exclusive request invalidates every copy, so that each spinner that
-// polls the line reads it again, and these reads queue up behind one another.
+// has the line, then back to the requester; the machine states both parts by distance.
+//   - From the core that has modified it. A request for a busy line makes the first part of its way while it waits,
+//     so that a contended line moves faster than a lone transfer suggests. A holder that nobody has snooped yet goes
+//     on hitting its own copy: in this time it can, for instance, take again the lock that it has just released.
+//     Each holder completes at least the access for which it got the line.
+//   - From its sharers. A read of a clean line, and the invalidation of all its copies, begin when their turn comes.
+// An exclusive request invalidates every copy when it is served. Each spinner that polls the line then asks for it
+// again, and these reads queue up behind one another.
 //
 // Sources: the serialised transfers and their costs by distance are those of David, Guerraoui and Trigonakis,
 // "Everything you always wanted to know about synchronization but were afraid to ask", SOSP 2013. Where a transfer
 // divides is a parameter of the machine.
-// Left out: capacity, false sharing, prefetching; a line that nobody has cached costs nothing to get.
+// Left out: capacity, false sharing, prefetching; the time from an invalidation to the next turn of the spin loop; a
+// line that nobody has cached costs nothing to get.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/machine/machine.h"
@@ -56,7 +60,7 @@ class CacheLine {
   SimTime atomic(PcpuId pcpu) { return own(pcpu, machine_->local_atomic()); }
 
   // An exclusive request has been served (or, for a store that its core does not wait for, has been queued) and
-  // the memory on the line is as it left it: watchers that lost their copy queue up to read it again.
+  // the memory on the line is as it left it: watchers that lose their copy queue up to read it again.
   void written();
 
   // Begins and ends the polling of `watcher`; it must stop before it dies. A watcher that was paused (its vCPU
@@ -79,19 +83,21 @@ class CacheLine {
   };
 
   SimTime own(PcpuId pcpu, Duration access);
-  SimTime arrival(Machine::Transfer transfer, SimTime now) const {
-    return std::max(now + transfer.to_holder, free_at_) + transfer.to_requester;
-  }
+  // When an access of `pcpu` that is made `now` finds the line in its own cache, exclusively; if it ever does.
+  std::optional<SimTime> hit(PcpuId pcpu, SimTime now) const;
+  // When a transfer from the latest owner arrives, whose snoop gets there at `snooped`.
+  SimTime take(Machine::Transfer transfer, SimTime snooped);
+  void begin_tenure(PcpuId pcpu, SimTime from, SimTime now);
   void read(LineWatcher& watcher, PcpuId pcpu);
   void tell(LineWatcher& watcher);
-  void forget_past_tenures(SimTime now);
   bool shared_by(PcpuId pcpu) const;
   Distance farthest_sharer(PcpuId from) const;
   Distance nearest_sharer(PcpuId from) const;
 
   const Machine* machine_;
   SimTime free_at_ = kTimeZero;  // end of the last transfer that is queued
-  std::vector<Tenure> tenures_;  // oldest first; the last is the latest exclusive request
+  Tenure latest_{kNoPcpu, kTimeZero, kNever};
+  std::vector<Tenure> earlier_;  // those before it that may not have ended, oldest first
   std::vector<PcpuId> sharers_;  // who has (or has queued for) a clean copy since the last exclusive request
   std::uint64_t epoch_ = 1;      // counts exclusive requests: each makes every copy stale
   std::vector<LineWatcher*> watchers_;
