@@ -115,6 +115,12 @@ void CacheLine::written() {
   }
 }
 
+void CacheLine::look_again() {
+  for (LineWatcher* const watcher : watchers_) {
+    if (watcher->polling_pcpu() != kNoPcpu) tell(*watcher);
+  }
+}
+
 void CacheLine::watch(LineWatcher& watcher) {
   watchers_.push_back(&watcher);
   resume(watcher);
@@ -132,6 +138,12 @@ void CacheLine::resume(LineWatcher& watcher) {
   if (pcpu == kNoPcpu) return;
   read(watcher, pcpu);
   tell(watcher);
+}
+
+void CacheLine::look_again() {
+  for (LineWatcher* const watcher : watchers_) {
+    if (watcher->polling_pcpu() != kNoPcpu) tell(*watcher);
+  }
 }
 
 void CacheLine::queue_atomics_of_watchers() {

@@ -62,12 +62,17 @@ class CacheLine {
   // An exclusive request has been served (or, for a store that its core does not wait for, has been queued) and
   // the memory on the line is as it left it: watchers that lose their copy queue up to read it again.
   void written();
+  // What its watchers' conditions look at beside the line has changed: they are evaluated anew, at no cost.
+  void look_again();
 
   // Begins and ends the polling of `watcher`; it must stop before it dies. A watcher that was paused (its vCPU
   // left the pCPU) polls again from its next pCPU with resume().
   void watch(LineWatcher& watcher);
   void unwatch(LineWatcher& watcher);
   void resume(LineWatcher& watcher);
+  // Something beside this line that the watchers' conditions depend on has changed: they look at it the next moment,
+  // with the copy of the line that they have.
+  void look_again();
   std::size_t watchers() const { return watchers_.size(); }
 
   // Occupies the line with the exclusive requests that every running watcher has outstanding, if it polls with
