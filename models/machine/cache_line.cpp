@@ -140,12 +140,6 @@ void CacheLine::resume(LineWatcher& watcher) {
   tell(watcher);
 }
 
-void CacheLine::look_again() {
-  for (LineWatcher* const watcher : watchers_) {
-    if (watcher->polling_pcpu() != kNoPcpu) tell(*watcher);
-  }
-}
-
 void CacheLine::queue_atomics_of_watchers() {
   for (const LineWatcher* watcher : watchers_) {
     if (const PcpuId pcpu = watcher->polling_pcpu(); pcpu != kNoPcpu) own(pcpu, machine_->local_atomic());

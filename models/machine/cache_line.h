@@ -70,9 +70,6 @@ class CacheLine {
   void watch(LineWatcher& watcher);
   void unwatch(LineWatcher& watcher);
   void resume(LineWatcher& watcher);
-  // Something beside this line that the watchers' conditions depend on has changed: they look at it the next moment,
-  // with the copy of the line that they have.
-  void look_again();
   std::size_t watchers() const { return watchers_.size(); }
 
   // Occupies the line with the exclusive requests that every running watcher has outstanding, if it polls with
