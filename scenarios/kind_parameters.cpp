@@ -98,6 +98,14 @@ std::vector<KindDescription> all_kinds() {
     all.push_back({"lock", std::string(kind.name), std::string(kind.summary), std::string(kind.source),
                    list(true, [&](OperationVisitor& v) { kind.describe(v); })});
   }
+  for (const SchedulerKind& kind : scheduler_kinds()) {
+    all.push_back({"scheduler", std::string(kind.name), std::string(kind.summary), std::string(kind.source),
+                   list(true, [&](OperationVisitor& v) { kind.describe(v); })});
+  }
+  for (const AssistKind& kind : assist_kinds()) {
+    all.push_back({"assist", std::string(kind.name), std::string(kind.summary), std::string(kind.source),
+                   list(true, [&](OperationVisitor& v) { kind.describe(v); })});
+  }
   for (const MachineKind& kind : machine_kinds()) {
     MachineConfig machine = kind.make();
     all.push_back({"machine", std::string(kind.name), std::string(kind.summary), std::string(kind.source),

@@ -207,6 +207,35 @@ void Printer::locks(std::string_view key, std::vector<LockConfig>& value, const 
   put(key, std::move(locks));
 }
 
+void Printer::kind(std::string_view key, Kind& value, const KindFamily& family, std::string_view) {
+  put(key, print_kind(value, family));
+}
+
+void Printer::switches(std::string_view key, std::map<std::string, Kind>& on, const KindFamily& family,
+                       std::string_view) {
+  Output all = Output::object();
+  for (const KindFamily::Entry& entry : family.entries) {
+    const auto kind = on.find(std::string(entry.name));
+    if (kind == on.end()) {
+      all[std::string(entry.name)] = false;
+      continue;
+    }
+    Printer inner;
+    inner.kind_ = &kind->second;
+    entry.describe(inner);
+    all[std::string(entry.name)] = inner.finish();
+  }
+  put(key, std::move(all));
+}
+
+void Printer::affinity(std::string_view key, AffinityConfig& value, std::string_view) {
+  switch (value.rule) {
+    case AffinityConfig::Rule::kAny: return put(key, "any");
+    case AffinityConfig::Rule::kOneToOne: return put(key, "one_to_one");
+    case AffinityConfig::Rule::kLists: return put(key, value.lists);
+  }
+}
+
 void Printer::axes(std::string_view key, std::vector<Axis>& value, std::string_view) {
   if (value.empty()) return;
   Output axes = Output::object();

@@ -56,6 +56,10 @@ class Printer final : public ScenarioVisitor {
   void machine(std::string_view key, MachineConfig& value, std::string_view help) override;
   void locks(std::string_view key, std::vector<LockConfig>& value, const KindFamily& family,
              std::string_view help) override;
+  void kind(std::string_view key, Kind& value, const KindFamily& family, std::string_view help) override;
+  void switches(std::string_view key, std::map<std::string, Kind>& on, const KindFamily& family,
+                std::string_view help) override;
+  void affinity(std::string_view key, AffinityConfig& value, std::string_view help) override;
   void program(std::string_view key, TaskConfig& task, GuestConfig& guest, std::string_view help) override;
   void shared_programs(std::string_view, std::string_view) override {}
   void axes(std::string_view key, std::vector<Axis>& value, std::string_view help) override;

@@ -316,14 +316,79 @@ Kind Reader::read_kind(const Json& node, const std::string& pointer, const KindF
     return {};
   }
   Kind result{name, {}};
-  if (object) {
-    Reader reader(session_, node, pointer);
-    reader.find("kind");
-    reader.captured_ = &result.params;
-    entry->describe(reader);
-    reader.finish();
-  }
+  if (object) result.params = read_parameters(node, pointer, *entry, "kind");
   return result;
+}
+
+// The parameters that `object` gives; its key `name_key`, if any, is not one of them.
+std::map<std::string, ParamValue> Reader::read_parameters(const Json& object, const std::string& pointer,
+                                                          const KindFamily::Entry& entry, std::string_view name_key) {
+  std::map<std::string, ParamValue> params;
+  Reader reader(session_, object, pointer);
+  if (!name_key.empty()) reader.find(name_key);
+  reader.captured_ = &params;
+  entry.describe(reader);
+  reader.finish();
+  return params;
+}
+
+void Reader::kind(std::string_view key, Kind& value, const KindFamily& family, std::string_view) {
+  if (const Json* node = find(key); node != nullptr) value = read_kind(*node, at(key), family);
+}
+
+void Reader::switches(std::string_view key, std::map<std::string, Kind>& on, const KindFamily& family,
+                      std::string_view) {
+  const Json* node = find(key);
+  if (node == nullptr) return;
+  const std::string here = at(key);
+  if (!node->is(Json::Type::kObject)) {
+    return expected(*node, here, fmt::format("an object of {}s by name", family.noun));
+  }
+  for (const Json::Member& member : node->members) {
+    const std::string pointer = child_pointer(here, member.key);
+    const KindFamily::Entry* entry = family.find(member.key);
+    if (entry == nullptr) {
+      session_.errors.add(member.place, pointer, no_such(family.noun, member.key, family.names()));
+    } else if (member.value.is(Json::Type::kObject)) {
+      on[member.key] = {member.key, read_parameters(member.value, pointer, *entry, "")};
+    } else if (!member.value.is(Json::Type::kBool)) {
+      expected(member.value, pointer, "true, false or an object of parameters");
+    } else if (member.value.boolean) {
+      on[member.key] = {member.key, {}};
+    }
+  }
+}
+
+void Reader::affinity(std::string_view key, AffinityConfig& value, std::string_view) {
+  const Json* node = find(key);
+  if (node == nullptr) return;
+  const std::string here = at(key);
+  if (node->is(Json::Type::kString) && node->text == "any") {
+    value = {};
+  } else if (node->is(Json::Type::kString) && node->text == "one_to_one") {
+    value = {AffinityConfig::Rule::kOneToOne, {}};
+  } else if (node->is(Json::Type::kArray)) {
+    value = {AffinityConfig::Rule::kLists, {}};
+    for (std::size_t i = 0; i < node->items.size(); ++i) {
+      const Json& set = node->items[i];
+      const std::string pointer = child_pointer(here, i);
+      if (!set.is(Json::Type::kArray) || set.items.empty()) {
+        expected(set, pointer, "an array of at least one pCPU");
+        continue;
+      }
+      auto& pcpus = value.lists.emplace_back();
+      for (std::size_t k = 0; k < set.items.size(); ++k) {
+        const auto pcpu = set.items[k].as_integer();
+        if (!pcpu || *pcpu < 0 || *pcpu >= kMostPcpus) {
+          expected(set.items[k], child_pointer(pointer, k), "the number of a pCPU, from 0");
+        } else {
+          pcpus.push_back(*pcpu);
+        }
+      }
+    }
+  } else {
+    expected(*node, here, "\"any\", \"one_to_one\" or an array with one list of pCPUs per vCPU");
+  }
 }
 
 void Reader::locks(std::string_view key, std::vector<LockConfig>& value, const KindFamily& family, std::string_view) {

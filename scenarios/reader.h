@@ -80,6 +80,10 @@ class Reader final : public ScenarioVisitor {
   void machine(std::string_view key, MachineConfig& value, std::string_view help) override;
   void locks(std::string_view key, std::vector<LockConfig>& value, const KindFamily& family,
              std::string_view help) override;
+  void kind(std::string_view key, Kind& value, const KindFamily& family, std::string_view help) override;
+  void switches(std::string_view key, std::map<std::string, Kind>& on, const KindFamily& family,
+                std::string_view help) override;
+  void affinity(std::string_view key, AffinityConfig& value, std::string_view help) override;
   void program(std::string_view key, TaskConfig& task, GuestConfig& guest, std::string_view help) override;
   void shared_programs(std::string_view key, std::string_view help) override;
   void axes(std::string_view key, std::vector<Axis>& value, std::string_view help) override;
@@ -108,6 +112,8 @@ class Reader final : public ScenarioVisitor {
 
   bool read_duration(const Json& node, const std::string& pointer, DurationRange range, Duration& value);
   void read_distribution(const Json& node, const std::string& pointer, Distribution& value);
+  std::map<std::string, ParamValue> read_parameters(const Json& object, const std::string& pointer,
+                                                    const KindFamily::Entry& entry, std::string_view name_key);
   Kind read_kind(const Json& node, const std::string& pointer, const KindFamily& family);
   void read_program(const Json& node, const std::string& pointer, Program& value);
   void read_operations(const Json& array, const std::string& pointer, Program& value);

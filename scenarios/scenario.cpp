@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -50,14 +51,39 @@ std::string_view without_kind(std::string_view path) {
   return path;
 }
 
+constexpr std::string_view kOvercommit = "overcommit";
+
 void apply(Json& root, const Setting& setting, InputErrors& errors) {
-  if (!set_path(root, setting.path, setting.value, errors)) return;
+  const std::string_view path = setting.path == kOvercommit ? "overcommit.ratio" : std::string_view(setting.path);
+  if (!set_path(root, path, setting.value, errors)) return;
   Json* vary = root.find("vary");
   if (vary == nullptr) return;
   for (Json::Member& axis : vary->members) {
     const bool same = axis.key == setting.path ||
                       (setting.value.is(Json::Type::kString) && without_kind(axis.key) == without_kind(setting.path));
     if (same && axis.value.is(Json::Type::kArray)) axis.value.items = {setting.value};
+  }
+}
+
+// Adds copies or takes pCPUs away until the ratio is as close as it can be.
+void reach_overcommit(Scenario& scenario) {
+  const Overcommit& overcommit = scenario.overcommit;
+  if (!overcommit.ratio) return;
+  SimulationConfig& simulation = scenario.simulation;
+  std::int64_t others = 0;
+  VmConfig* grown = nullptr;
+  for (VmConfig& vm : simulation.vms) {
+    if (overcommit.by == Overcommit::By::kCopies && vm.name == overcommit.vm) {
+      grown = &vm;
+    } else {
+      others += vm.vcpus * vm.copies;
+    }
+  }
+  if (overcommit.by == Overcommit::By::kPcpus) {
+    simulation.host.pcpus = std::llround(static_cast<double>(others) / *overcommit.ratio);
+  } else if (grown != nullptr) {
+    const double wanted = *overcommit.ratio * static_cast<double>(simulation.host.pcpus) - static_cast<double>(others);
+    grown->copies = std::llround(wanted / static_cast<double>(grown->vcpus));
   }
 }
 
@@ -126,6 +152,7 @@ std::optional<Scenario> ScenarioDocument::load(std::span<const Setting> settings
   ReadSession session{.errors = found, .folder = folder_};
   Reader::read(session, root, "", [&](ScenarioVisitor& v) { describe(scenario, v); });
 
+  if (found.empty()) reach_overcommit(scenario);
   // What is wrong between values can only be told once each of them is right.
   if (found.empty()) {
     const Report report = [&](const std::string& pointer, const std::string& message) {

@@ -43,8 +43,18 @@ struct Calibration {
   std::string fitted_on;
 };
 
+// The ratio of vCPUs to pCPUs as one value that can be set or varied: the path "overcommit". It is reached by adding
+// copies of one VM, or by taking pCPUs away; to the nearest whole number of them.
+struct Overcommit {
+  enum class By { kNone, kCopies, kPcpus };
+  By by = By::kNone;
+  std::string vm;  // kCopies: whose
+  std::optional<double> ratio;
+};
+
 struct Scenario {
   SimulationConfig simulation;
+  Overcommit overcommit;
   std::string summary;
   std::vector<std::string> sources;
   std::vector<Expectation> expect;

@@ -21,34 +21,69 @@ void check_sizes(const SimulationConfig& simulation, const Report& report) {
   std::int64_t vcpus = 0;
   std::int64_t tasks = 0;
   for (const VmConfig& vm : simulation.vms) {
-    vcpus += vm.vcpus;
-    for (const TaskConfig& task : vm.tasks) tasks += task.count;
+    vcpus += vm.vcpus * vm.copies;
+    for (const TaskConfig& task : vm.tasks) tasks += task.count * vm.copies;
   }
   if (vcpus > kMostVcpus) report("/vms", fmt::format("expected at most {} vCPUs in all; got {}", kMostVcpus, vcpus));
   if (tasks > kMostTasks) report("/vms", fmt::format("expected at most {} tasks in all; got {}", kMostTasks, tasks));
 }
 
-void check_native(const SimulationConfig& simulation, const Report& report) {
+void check_overcommit(const Scenario& scenario, const Report& report) {
+  const Overcommit& overcommit = scenario.overcommit;
+  const SimulationConfig& simulation = scenario.simulation;
+  if (overcommit.by == Overcommit::By::kNone) {
+    if (overcommit.ratio) report("/overcommit", "a ratio needs a way to reach it (expected \"by\": \"copies\" or \"pcpus\")");
+    return;
+  }
+  if (overcommit.by == Overcommit::By::kPcpus) {
+    if (simulation.host.pcpus < 1) report("/overcommit", "the ratio leaves no pCPU (expected fewer vCPUs per pCPU)");
+    return;
+  }
+  const auto vm = std::ranges::find(simulation.vms, overcommit.vm, &VmConfig::name);
+  if (vm == simulation.vms.end()) {
+    std::vector<std::string> names;
+    for (const VmConfig& known : simulation.vms) names.push_back(known.name);
+    const std::string near = suggestion(overcommit.vm, names);
+    report("/overcommit/vm", fmt::format("no VM \"{}\"{} known: {}", overcommit.vm, near.empty() ? ";" : near, comma_list(names)));
+  } else if (vm->copies < 1) {
+    report("/overcommit", fmt::format("the ratio leaves no copy of \"{}\" (expected more vCPUs per pCPU)", vm->name));
+  }
+}
+
+void check_vms(const SimulationConfig& simulation, const Report& report) {
+  std::vector<std::string> names;
+  for (const VmConfig& vm : simulation.vms) {
+    if (vm.copies == 1) names.push_back(vm.name);
+    for (std::int64_t i = 0; vm.copies > 1 && i < vm.copies; ++i) names.push_back(fmt::format("{}-{}", vm.name, i));
+  }
+  std::ranges::sort(names);
   for (std::size_t i = 0; i < simulation.vms.size(); ++i) {
     const VmConfig& vm = simulation.vms[i];
     const std::string pointer = fmt::format("/vms/{}", i);
-    // Host schedulers are not modelled yet: remove this check with the first of them.
-    if (!vm.native) {
-      report(pointer, "hypervisors are not modelled yet (expected \"native\": true)");
-      continue;
+    if (vm.copies > 1 && std::ranges::binary_search(names, vm.name)) {
+      report(pointer + "/name", fmt::format("\"{}\" is also the name of a copy of another VM (expected another name)", vm.name));
     }
-    if (simulation.vms.size() > 1)
+    if (vm.affinity.rule == AffinityConfig::Rule::kLists) {
+      const auto& lists = vm.affinity.lists;
+      if (static_cast<std::int64_t>(lists.size()) != vm.vcpus) {
+        report(pointer + "/affinity", fmt::format("expected one list of pCPUs for each of the {} vCPUs; got {}", vm.vcpus, lists.size()));
+      }
+      for (std::size_t k = 0; k < lists.size(); ++k) {
+        for (const std::int64_t pcpu : lists[k]) {
+          if (pcpu >= simulation.host.pcpus) {
+            report(fmt::format("{}/affinity/{}", pointer, k),
+                   fmt::format("the host has no pCPU {} (expected at most {})", pcpu, simulation.host.pcpus - 1));
+          }
+        }
+      }
+    }
+    if (!vm.native) continue;
+    if (simulation.vms.size() > 1 || vm.copies > 1) {
       report(pointer + "/native", "a native VM has the host to itself (expected no other VM)");
-    if (vm.vcpus > simulation.host.pcpus) {
-      report(pointer + "/vcpus",
-             fmt::format("a native VM has vCPU i on pCPU i (expected at most the host's {} pCPUs; got {})",
-                         simulation.host.pcpus, vm.vcpus));
     }
-    std::int64_t tasks = 0;
-    for (const TaskConfig& task : vm.tasks) tasks += task.count;
-    if (tasks > vm.vcpus) {
-      report(pointer + "/tasks",
-             fmt::format("a native VM has task i on vCPU i (expected at most {} tasks; got {})", vm.vcpus, tasks));
+    if (vm.vcpus > simulation.host.pcpus) {
+      report(pointer + "/vcpus", fmt::format("a native VM has vCPU i on pCPU i (expected at most the host's {} pCPUs; got {})",
+                                             simulation.host.pcpus, vm.vcpus));
     }
   }
 }
@@ -110,8 +145,9 @@ bool same_parameter(const Json& a, const Json& b) {
 }  // namespace
 
 void check(const Scenario& scenario, const std::vector<Axis>& written, const Report& report) {
+  check_overcommit(scenario, report);
   check_sizes(scenario.simulation, report);
-  check_native(scenario.simulation, report);
+  check_vms(scenario.simulation, report);
   check_times(scenario.simulation, report);
   check_figures(scenario, written, report);
 }

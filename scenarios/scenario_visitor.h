@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ struct KindFamily {
   std::vector<std::string> names() const;
 };
 KindFamily lock_family();
+KindFamily scheduler_family();
+KindFamily assist_family();
 
 // A value that `vary` gives in turn to what `path` names, or that a point of the cross product has.
 struct Axis {
@@ -91,6 +94,13 @@ class ScenarioVisitor : public OperationVisitor {
   // An object whose keys name the locks and whose values are kinds.
   virtual void locks(std::string_view key, std::vector<LockConfig>& value, const KindFamily& family,
                      std::string_view help) = 0;
+  // A bare name, or an object with "kind" and parameters.
+  virtual void kind(std::string_view key, Kind& value, const KindFamily& family, std::string_view help) = 0;
+  // An object whose keys are names of the family: true, false, or an object of parameters (which is as good as true).
+  virtual void switches(std::string_view key, std::map<std::string, Kind>& on, const KindFamily& family,
+                        std::string_view help) = 0;
+  // "any", "one_to_one", or one list of pCPUs per vCPU.
+  virtual void affinity(std::string_view key, AffinityConfig& value, std::string_view help) = 0;
   // The program of `task`, which uses the locks and meeting points of `guest`.
   virtual void program(std::string_view key, TaskConfig& task, GuestConfig& guest, std::string_view help) = 0;
   // Programs that others name. They are read where they are used, and printed there.
@@ -113,6 +123,7 @@ inline constexpr std::string_view kCustomMachine = "custom";
 // Limits of what a scenario may ask for; beyond them it is an error, not an hour of swapping.
 inline constexpr std::int64_t kMostVcpus = 16'384;  // of all VMs together
 inline constexpr std::int64_t kMostPcpus = 1'024;
+inline constexpr std::int64_t kMostCopies = 4'096;
 inline constexpr std::int64_t kMostTasks = 65'536;  // of all VMs together
 inline constexpr std::size_t kMostVms = 16'384;
 inline constexpr std::size_t kMostTaskGroups = 65'536;

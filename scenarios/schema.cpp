@@ -131,6 +131,26 @@ class SchemaWriter final : public ScenarioVisitor {
                   {"additionalProperties", kind(family)}},
                  help);
   }
+  void kind(std::string_view key, Kind&, const KindFamily& family, std::string_view help) override {
+    put_optional(key, kind(family), help);
+  }
+  void switches(std::string_view key, std::map<std::string, Kind>&, const KindFamily& family,
+                std::string_view help) override {
+    Output properties = Output::object();
+    for (const KindFamily::Entry& entry : family.entries) {
+      const Output parameters = object(false, [&](SchemaWriter& w) { entry.describe(w); });
+      properties[std::string(entry.name)] = {{"description", entry.summary},
+                                             {"oneOf", {{{"type", "boolean"}}, parameters}}};
+    }
+    put_optional(key, {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}}, help);
+  }
+  void affinity(std::string_view key, AffinityConfig&, std::string_view help) override {
+    const Output pcpus{{"type", "array"},
+                       {"minItems", 1},
+                       {"items", {{"type", "integer"}, {"minimum", 0}, {"maximum", kMostPcpus - 1}}}};
+    put_optional(key,
+                 {{"oneOf", {{{"enum", {"any", "one_to_one"}}}, {{"type", "array"}, {"items", pcpus}}}}}, help);
+  }
   void program(std::string_view key, TaskConfig&, GuestConfig&, std::string_view help) override {
     put_optional(key, reference("program"), help);
   }

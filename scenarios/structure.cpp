@@ -27,6 +27,30 @@ void describe_host(HostConfig& host, ScenarioVisitor& v) {
   v.required({"machine", "pcpus"});
   v.machine("machine", host.machine, "the hardware: a preset's name, a preset with changes, or a full description");
   v.integer("pcpus", host.pcpus, {1, kMostPcpus}, "physical CPUs in use: the first so many of the machine");
+  v.kind("scheduler", host.scheduler, scheduler_family(), "who decides which vCPU runs where");
+  v.switches("assists", host.assists, assist_family(), "what the hypervisor does for its guests");
+}
+
+void describe_quota(QuotaConfig& quota, ScenarioVisitor& v) {
+  v.required({"cpus"});
+  v.real("cpus", quota.cpus, {0, kMostPcpus}, "pCPUs' worth of time in each period; 0: no limit");
+  v.duration("period", quota.period, {std::chrono::milliseconds(1), std::chrono::seconds(10)}, "refill of the pool");
+  v.duration("slice", quota.slice, {std::chrono::microseconds(100), std::chrono::seconds(1)},
+             "what a pCPU takes from the pool at a time; kernel/sched/fair.c, Linux 5.10");
+}
+
+void describe_guest(GuestConfig& guest, ScenarioVisitor& v) {
+  v.duration("tick", guest.tick, kAnyDuration, "period of the clock interrupt of each vCPU; 0s: none");
+  v.flag("tickless_idle", guest.tickless_idle, "no clock interrupts while a vCPU has nothing to run (NO_HZ)");
+  v.duration("timeslice", guest.timeslice, kPositiveDuration, "of a task when others wait for its vCPU; looked at by the tick");
+  v.locks("locks", guest.locks, lock_family(), "the guest's locks: name to kind");
+}
+
+void describe_overcommit(Overcommit& overcommit, ScenarioVisitor& v) {
+  static constexpr std::array<std::string_view, 3> kWays{"none", "copies", "pcpus"};
+  v.choice("by", overcommit.by, kWays, "how the ratio is reached: more copies of a VM, or fewer pCPUs");
+  v.name("vm", overcommit.vm, "whose copies");
+  v.optional_real("ratio", overcommit.ratio, {0.01, 1000}, "vCPUs per pCPU; the path \"overcommit\" means this");
 }
 
 void describe_task(TaskConfig& task, GuestConfig& guest, ScenarioVisitor& v) {
@@ -39,11 +63,13 @@ void describe_task(TaskConfig& task, GuestConfig& guest, ScenarioVisitor& v) {
 void describe_vm(VmConfig& vm, ScenarioVisitor& v) {
   v.required({"name", "vcpus", "tasks"});
   v.name("name", vm.name, "names the VM in paths and results");
-  v.flag("native", vm.native, "no hypervisor: vCPU i is pCPU i, task i runs on vCPU i");
+  v.flag("native", vm.native, "no hypervisor: vCPU i is pCPU i");
   v.integer("vcpus", vm.vcpus, {1, kMostVcpus}, "virtual CPUs");
-  v.object("guest", "what the VM's kernel is like", [&vm](ScenarioVisitor& g) {
-    g.locks("locks", vm.guest.locks, lock_family(), "the guest's locks: name to kind");
-  });
+  v.integer("copies", vm.copies, {1, kMostCopies}, "how many such VMs: NAME-0, NAME-1, ...");
+  v.affinity("affinity", vm.affinity, "any, one_to_one (vCPU i on pCPU i), or one list of pCPUs per vCPU");
+  v.integer("weight", vm.weight, {2, 1'000'000}, "of each vCPU in the host's scheduler; 1024 is nice 0");
+  v.object("quota", "a hard limit on the VM's CPU time", [&vm](ScenarioVisitor& q) { describe_quota(vm.quota, q); });
+  v.object("guest", "what the VM's kernel is like", [&vm](ScenarioVisitor& g) { describe_guest(vm.guest, g); });
   v.list("tasks", vm.tasks, {.most = kMostTaskGroups, .named = true}, "what the VM runs",
          [&vm](TaskConfig& task, ScenarioVisitor& t) { describe_task(task, vm.guest, t); });
 }
@@ -92,6 +118,8 @@ void describe(Scenario& s, ScenarioVisitor& v) {
   v.duration("warmup", simulation.warmup, kAnyDuration, "the metrics cover what happens after this time");
   v.shared_programs("programs", "programs that tasks and bodies name");
   v.list("vms", simulation.vms, {.most = kMostVms, .named = true, .least = 1}, "the virtual machines", describe_vm);
+  v.object("overcommit", "what the ratio of vCPUs to pCPUs means here",
+           [&](ScenarioVisitor& o) { describe_overcommit(s.overcommit, o); });
   v.list("expect", s.expect, {.most = kMostFigures}, "what the results must satisfy", describe_expectation);
   v.axes("vary", s.vary, "values to run in turn: dotted path to list of values; all combinations");
   v.list("published", s.published, {.most = kMostFigures}, "figures that the results are compared with",
@@ -113,10 +141,17 @@ std::vector<std::string> KindFamily::names() const {
   return names;
 }
 
-KindFamily lock_family() {
-  KindFamily family{"lock", {}};
-  for (const LockKind& kind : lock_kinds()) family.entries.push_back({kind.name, kind.summary, kind.describe});
-  return family;
+namespace {
+template <class Kinds>
+KindFamily family(std::string_view noun, const Kinds& kinds) {
+  KindFamily all{noun, {}};
+  for (const auto& kind : kinds) all.entries.push_back({kind.name, kind.summary, kind.describe});
+  return all;
 }
+}  // namespace
+
+KindFamily lock_family() { return family("lock", lock_kinds()); }
+KindFamily scheduler_family() { return family("scheduler", scheduler_kinds()); }
+KindFamily assist_family() { return family("assist", assist_kinds()); }
 
 }  // namespace vcpusim

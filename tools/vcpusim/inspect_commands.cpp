@@ -60,6 +60,8 @@ struct Listing {
 
 const std::vector<Listing>& listings() {
   static const std::vector<Listing> kAll{{"locks", [] { return kinds_text("lock"); }},
+                                         {"schedulers", [] { return kinds_text("scheduler"); }},
+                                         {"assists", [] { return kinds_text("assist"); }},
                                          {"machines", [] { return kinds_text("machine"); }},
                                          {"operations", [] { return kinds_text("operation"); }},
                                          {"metrics", metrics_text},
