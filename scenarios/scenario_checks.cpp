@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include "scenarios/dotted_path.h"
@@ -32,7 +33,8 @@ void check_overcommit(const Scenario& scenario, const Report& report) {
   const Overcommit& overcommit = scenario.overcommit;
   const SimulationConfig& simulation = scenario.simulation;
   if (overcommit.by == Overcommit::By::kNone) {
-    if (overcommit.ratio) report("/overcommit", "a ratio needs a way to reach it (expected \"by\": \"copies\" or \"pcpus\")");
+    if (overcommit.ratio)
+      report("/overcommit", "a ratio needs a way to reach it (expected \"by\": \"copies\" or \"pcpus\")");
     return;
   }
   if (overcommit.by == Overcommit::By::kPcpus) {
@@ -43,30 +45,27 @@ void check_overcommit(const Scenario& scenario, const Report& report) {
   if (vm == simulation.vms.end()) {
     std::vector<std::string> names;
     for (const VmConfig& known : simulation.vms) names.push_back(known.name);
-    const std::string near = suggestion(overcommit.vm, names);
-    report("/overcommit/vm", fmt::format("no VM \"{}\"{} known: {}", overcommit.vm, near.empty() ? ";" : near, comma_list(names)));
+    report("/overcommit/vm", fmt::format("no VM \"{}\"{}", overcommit.vm, known_instead(overcommit.vm, names)));
   } else if (vm->copies < 1) {
     report("/overcommit", fmt::format("the ratio leaves no copy of \"{}\" (expected more vCPUs per pCPU)", vm->name));
   }
 }
 
 void check_vms(const SimulationConfig& simulation, const Report& report) {
-  std::vector<std::string> names;
-  for (const VmConfig& vm : simulation.vms) {
-    if (vm.copies == 1) names.push_back(vm.name);
-    for (std::int64_t i = 0; vm.copies > 1 && i < vm.copies; ++i) names.push_back(fmt::format("{}-{}", vm.name, i));
-  }
-  std::ranges::sort(names);
+  std::set<std::string> names;
   for (std::size_t i = 0; i < simulation.vms.size(); ++i) {
     const VmConfig& vm = simulation.vms[i];
     const std::string pointer = fmt::format("/vms/{}", i);
-    if (vm.copies > 1 && std::ranges::binary_search(names, vm.name)) {
-      report(pointer + "/name", fmt::format("\"{}\" is also the name of a copy of another VM (expected another name)", vm.name));
+    bool taken = !names.insert(vm.name).second;
+    for (std::int64_t copy = 0; vm.copies > 1 && copy < vm.copies; ++copy) {
+      taken = !names.insert(fmt::format("{}-{}", vm.name, copy)).second || taken;
     }
+    if (taken) report(pointer + "/name", "a copy of another VM has this name, or a copy of this one has another VM's");
     if (vm.affinity.rule == AffinityConfig::Rule::kLists) {
       const auto& lists = vm.affinity.lists;
       if (static_cast<std::int64_t>(lists.size()) != vm.vcpus) {
-        report(pointer + "/affinity", fmt::format("expected one list of pCPUs for each of the {} vCPUs; got {}", vm.vcpus, lists.size()));
+        report(pointer + "/affinity",
+               fmt::format("expected one list of pCPUs for each of the {} vCPUs; got {}", vm.vcpus, lists.size()));
       }
       for (std::size_t k = 0; k < lists.size(); ++k) {
         for (const std::int64_t pcpu : lists[k]) {
@@ -82,8 +81,9 @@ void check_vms(const SimulationConfig& simulation, const Report& report) {
       report(pointer + "/native", "a native VM has the host to itself (expected no other VM)");
     }
     if (vm.vcpus > simulation.host.pcpus) {
-      report(pointer + "/vcpus", fmt::format("a native VM has vCPU i on pCPU i (expected at most the host's {} pCPUs; got {})",
-                                             simulation.host.pcpus, vm.vcpus));
+      report(pointer + "/vcpus",
+             fmt::format("a native VM has vCPU i on pCPU i (expected at most the host's {} pCPUs; got {})",
+                         simulation.host.pcpus, vm.vcpus));
     }
   }
 }
@@ -103,9 +103,7 @@ void check_point(const Point& point, const std::vector<Axis>& axes, const std::s
     const std::string here = child_pointer(pointer, path);
     const auto axis = std::ranges::find(axes, path, &Axis::path);
     if (axis == axes.end()) {
-      const std::string near = suggestion(path, paths);
-      report(here, fmt::format("\"vary\" has no such axis{} axes: {}", near.empty() ? ";" : near,
-                               paths.empty() ? "none" : comma_list(paths)));
+      report(here, "\"vary\" has no such axis" + known_instead(path, paths, "axes"));
     } else if (std::ranges::none_of(axis->values,
                                     [&v = value](const Json& candidate) { return same_value(candidate, v); })) {
       report(here, fmt::format("\"vary\" has no value {} on this axis", value.describe()));

@@ -1,4 +1,4 @@
-// Files that are no scenarios: each has its exact messages beside it. In those, {locks}, {machines} and {operations}
+// Files that are no scenarios: each has its exact messages beside it. In those, {locks}, {machines} and the like
 // stand for the names of the catalogue, so that a new kind does not change them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,9 @@ class MalformedScenario : public ::testing::TestWithParam<std::string> {};
 TEST_P(MalformedScenario, IsRefusedWithItsMessages) {
   std::string expected = testing::read_whole(kFolder / (GetParam() + ".expected"));
   ASSERT_FALSE(expected.empty());
+  fill_in(expected, "{assists}", assist_kinds());
   fill_in(expected, "{locks}", lock_kinds());
+  fill_in(expected, "{schedulers}", scheduler_kinds());
   fill_in(expected, "{machines}", machine_kinds());
   fill_in(expected, "{operations}", operation_kinds());
   for (const char* command : {"validate", "run"}) {
