@@ -94,6 +94,12 @@ void write_lock(const Writer& write, VmGroup vms, std::size_t lock, Duration ela
   write("kicks", sum.algorithm.kicks);
   write("spurious_wakeups", sum.algorithm.spurious_wakeups);
   write("steals", sum.algorithm.steals);
+  if (!sum.rcu) return;
+  write("reads", sum.rcu->reads);
+  write("frees_deferred", sum.rcu->frees_deferred);
+  write("frees_done", sum.rcu->frees_done);
+  write("grace_periods", sum.rcu->grace_period.count());
+  write_histogram(write.in("grace_period_us"), sum.rcu->grace_period);
 }
 
 void write_clock(const Writer& write, VmGroup vms) {
@@ -206,6 +212,9 @@ Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::u
   }
   if (host != nullptr) busy = host->busy_time();
   const Writer write = root.in("host");
+  double vcpus = 0;
+  for (const auto& vm : vms) vcpus += static_cast<double>(vm->vcpus().size());
+  write("overcommit", vcpus / static_cast<double>(config.host.pcpus));
   const double capacity = to_seconds(elapsed) * static_cast<double>(config.host.pcpus);
   write("busy_fraction", capacity > 0 ? to_seconds(busy) / capacity : 0.0);
   if (host != nullptr) {

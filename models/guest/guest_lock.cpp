@@ -7,11 +7,11 @@
 namespace vcpusim {
 
 GuestLock::GuestLock(const LockConfig& config, const Machine& machine, const std::vector<std::unique_ptr<Vcpu>>& vcpus,
-                     std::size_t vcpu_count, std::uint32_t index, const Tracer& trace)
+                     std::size_t vcpu_count, bool native, std::uint32_t index, const Tracer& trace)
     : name_(config.name), kind_(config.kind.name), index_(index), trace_(trace) {
   const LockKind* const kind = find_lock_kind(config.kind.name);
   SIM_CHECK(kind != nullptr, "no lock kind \"" + config.kind.name + "\"");
-  LockSite site{machine, vcpus, vcpu_count, counters_};
+  LockSite site{machine, vcpus, vcpu_count, native, counters_};
   algorithm_ = kind->make(config.kind, site);
 }
 
@@ -29,17 +29,25 @@ void GuestLock::Statistics::add(const Statistics& other) {
   algorithm.kicks += other.algorithm.kicks;
   algorithm.spurious_wakeups += other.algorithm.spurious_wakeups;
   algorithm.steals += other.algorithm.steals;
+  if (!other.rcu) return;
+  if (!rcu) rcu.emplace();
+  rcu->reads += other.rcu->reads;
+  rcu->frees_deferred += other.rcu->frees_deferred;
+  rcu->frees_done += other.rcu->frees_done;
+  rcu->grace_period.merge(other.rcu->grace_period);
 }
 
 GuestLock::Statistics GuestLock::statistics() const {
   Statistics all = statistics_;
   all.algorithm = counters_;
+  if (const RcuDomain* const rcu = algorithm_->rcu()) all.rcu = rcu->statistics;
   return all;
 }
 
 void GuestLock::reset_statistics() {
   statistics_ = {};
   counters_ = {};
+  if (RcuDomain* const rcu = algorithm_->rcu()) rcu->statistics = {};
 }
 
 void GuestLock::requested(Task& by) {

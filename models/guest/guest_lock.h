@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@ class GuestLock {
  public:
   // `index` is its number among all locks of the host.
   GuestLock(const LockConfig& config, const Machine& machine, const std::vector<std::unique_ptr<Vcpu>>& vcpus,
-            std::size_t vcpu_count, std::uint32_t index, const Tracer& trace);
+            std::size_t vcpu_count, bool native, std::uint32_t index, const Tracer& trace);
 
   const std::string& name() const { return name_; }
   const std::string& kind() const { return kind_; }
@@ -48,6 +49,7 @@ class GuestLock {
     Duration holder_preempted{};           // ... and for how long
     std::uint64_t waiter_preemptions = 0;
     LockCounters algorithm;
+    std::optional<RcuStatistics> rcu;  // of a grace-period domain
 
     void add(const Statistics& other);
   };

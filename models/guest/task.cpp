@@ -82,9 +82,13 @@ void Task::wake(Task* from) {
 std::optional<std::string> Task::stuck() const {
   if (off_vcpu_) {
     if (engine_.pending(alarm_)) return std::nullopt;
-    return "blocks until others arrive";
+    if (waiting_for_ == nullptr) return "blocks until others arrive";
+  } else if (op.kind == GuestOp::Kind::kHalt) {
+    const bool interruptible = interrupts_off == 0 && vm_.config().guest.tick > Duration::zero();
+    if (interruptible || !vcpu_->is_halted()) return std::nullopt;
+  } else if (op.kind != GuestOp::Kind::kPoll || op.budget || op.watcher->condition()) {
+    return std::nullopt;
   }
-  if (op.kind != GuestOp::Kind::kPoll || op.budget || op.watcher->condition()) return std::nullopt;
   if (waiting_for_ == nullptr) return "spins for an answer of other vCPUs";
   const Task* const owner = waiting_for_->owner();
   return "waits for lock \"" + waiting_for_->name() + "\", " +

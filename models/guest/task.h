@@ -82,9 +82,11 @@ class Task {
     return Watch<Condition>{*this, line, condition, std::nullopt};
   }
   template <class Condition>
-  auto watch_for(Duration budget, CacheLine& line, Condition condition) {
+  auto watch_for(std::optional<Duration> budget, CacheLine& line, Condition condition) {
     return Watch<Condition>{*this, line, condition, budget};
   }
+  // What is left of the budget of the watch_for that has just ended. REQUIRES that it had one.
+  Duration watch_left() const { return *op.budget; }
 
   // Gives up the vCPU for `span`, or until wake().
   auto sleep(Duration span) { return Sleep{*this, span}; }
@@ -143,7 +145,7 @@ class Task {
 
   struct Wait {
     SimTime since;
-    Duration spin_before;  // what its vCPU had spent on spinning then
+    Duration spin_before;  // what its vCPU had spent on spinning then; moves along when it sleeps in between
   };
   Wait wait{};  // of the lock that it waits for
   void waits_for(GuestLock* lock) { waiting_for_ = lock; }
@@ -233,9 +235,10 @@ class Task {
       task.suspended_ = true;
       task.off_vcpu_ = true;
       if (span) task.engine_.schedule(task.alarm_, task.now() + *span);
+      task.wait.spin_before -= task.vcpu_->time(Activity::kSpin);
       task.vcpu_->leave(task);
     }
-    void await_resume() const {}
+    void await_resume() const { task.wait.spin_before += task.vcpu_->time(Activity::kSpin); }
   };
 
   struct Halt {

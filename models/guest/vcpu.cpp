@@ -101,7 +101,7 @@ PcpuId Vcpu::polling_pcpu(const LineWatcher& watcher) const {
 }
 
 void Vcpu::poll_succeeds(SimTime at) {
-  poll_sees_at_ = at;
+  poll_sees_at_ = std::max(at, engine_.now());
   arm_poll();
 }
 
@@ -198,6 +198,9 @@ void Vcpu::on_timer() {
         pause_loop_exit();
         break;
       }
+      if (std::optional<Duration>& budget = current_->op.budget; current_->op.kind == GuestOp::Kind::kPoll && budget) {
+        *budget -= std::min(*budget, engine_.now() - phase_since_);
+      }
       current_->op.kind = GuestOp::Kind::kContinue;
       current_->op.watcher = nullptr;
       current_->drive();
@@ -250,7 +253,10 @@ void Vcpu::enter() {
     if (Task* const pulled = vm_.pull_task_for(*this)) queue_.push_back(pulled);
   }
   if (!queue_.empty() && preemptible() && (current_ == nullptr || resched_)) {
-    if (current_ != nullptr) queue_.push_back(std::exchange(current_, nullptr));
+    if (current_ != nullptr) {
+      queue_.push_back(std::exchange(current_, nullptr));
+      tell_lookers();
+    }
     begin(Handling::kSwitch, costs.guest_switch);
     return;
   }
@@ -260,7 +266,7 @@ void Vcpu::enter() {
     return;
   }
   if (current_->op.kind == GuestOp::Kind::kHalt) {
-    if (!std::exchange(unhalted_, false)) {
+    if (!halting_ || !std::exchange(unhalted_, false)) {  // HLT exits even if a kick is already there
       halt();
       return;
     }
@@ -291,6 +297,7 @@ void Vcpu::finish_handling() {
       break;
     case Handling::kTick:
       vm_.account_tick(*this);
+      if (!grace_periods_.empty() && (current_ == nullptr || in_preemptible_user_mode())) report_quiescent();
       if (!queue_.empty() && time_on_pcpu() - slice_started_ >= vm_.config().guest.timeslice) resched_ = true;
       break;
     case Handling::kIpi: {
@@ -308,7 +315,9 @@ void Vcpu::finish_handling() {
         queue_.pop_front();
         current_->place_on(*this);
         slice_started_ = time_on_pcpu();
+        tell_lookers();
       }
+      if (!grace_periods_.empty()) report_quiescent();
       break;
   }
 }
@@ -334,10 +343,8 @@ void Vcpu::halt() {
     halt_poll_over_ = false;
     ++exits_.halt;
     overhead_ = machine_.transitions().vm_exit;
-    if (overhead_ > Duration::zero()) {
-      enter();
-      return;
-    }
+    enter();
+    return;
   }
   if (!halt_poll_over_ && halt_poll_ > Duration::zero() && host_->is_alone(*this)) {
     phase_ = Phase::kHaltPoll;
@@ -375,6 +382,30 @@ void Vcpu::kick(PcpuId from) {
   }
 }
 
+bool Vcpu::reads_preempted() const {
+  const std::optional<StealClockParams>& steal_clock = vm_.assists().steal_clock;
+  if (!steal_clock || is_running()) return false;
+  return !left_halted_ || (steal_clock->halted_reads_preempted && stopped_at_ != kNever);
+}
+
+void Vcpu::tell_lookers() {
+  for (CacheLine* const line : lookers_) line->look_again();
+}
+
+bool Vcpu::in_preemptible_user_mode() const {
+  return current_ != nullptr && current_->activity() == Activity::kUser && preemptible();
+}
+
+bool Vcpu::await_quiescence(GracePeriod& waiting) {
+  if (is_idle() || (!clock_.exists() && in_preemptible_user_mode())) return false;
+  grace_periods_.push_back(&waiting);
+  return true;
+}
+
+void Vcpu::report_quiescent() {
+  for (GracePeriod* const waiting : std::exchange(grace_periods_, {})) waiting->quiescent(*this);
+}
+
 bool Vcpu::in_kernel() const { return current_ == nullptr || current_->activity() != Activity::kUser; }
 bool Vcpu::spins() const { return current_ != nullptr && current_->op.kind == GuestOp::Kind::kPoll; }
 bool Vcpu::holds_lock() const { return current_ != nullptr && current_->holds_lock(); }
@@ -404,6 +435,8 @@ void Vcpu::leave(Task& task) {
   task.op = {};
   current_ = nullptr;
   resched_ = false;
+  tell_lookers();
+  if (!grace_periods_.empty()) report_quiescent();
   enter();
 }
 
@@ -479,6 +512,7 @@ void Vcpu::dispatched(PcpuId pcpu, Duration overhead) {
   }
   overhead_ += overhead;
   vm_.trace()(TraceKind::kDispatch, index_, vcpusim::index_of(pcpu));
+  tell_lookers();
   if (current_ != nullptr) current_->vcpu_resumed(stopped_at_);
   enter();
 }
@@ -487,6 +521,8 @@ void Vcpu::descheduled(HostState state) {
   suspend();
   state_ = state;
   stopped_at_ = engine_.now();
+  left_halted_ = state == HostState::kHalted;
+  tell_lookers();
   vm_.trace()(TraceKind::kDeschedule, index_, vcpusim::index_of(pcpu_), static_cast<std::int64_t>(state));
   account(waiting_activity());
   if (current_ != nullptr && state != HostState::kHalted) current_->vcpu_stopped();

@@ -5,10 +5,12 @@
 // overhead (switches, exits) or handles an interrupt. What it was doing when it left the pCPU goes on when it is back.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "models/guest/guest_clock.h"
 #include "models/machine/cache_line.h"
@@ -21,8 +23,18 @@ namespace vcpusim {
 
 class Host;
 class Task;
+class Vcpu;
 class Vm;
 struct IpiCall;
+
+// Whoever waits until vCPUs have passed a quiescent state: one in which they cannot be inside of an RCU reader.
+class GracePeriod {
+ public:
+  virtual void quiescent(Vcpu& vcpu) = 0;
+
+ protected:
+  ~GracePeriod() = default;
+};
 
 // Index of a vCPU within its VM, from 0.
 enum class VcpuId : std::uint32_t {};
@@ -108,7 +120,10 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   void leave(Task& task);
   // The current task gives way to the other tasks of this vCPU.
   void yield_task();
-  void guest_does(Activity activity) { account(activity); }
+  void guest_does(Activity activity) {
+    account(activity);
+    if (!grace_periods_.empty() && activity == Activity::kUser && !clock_.exists()) report_quiescent();
+  }
   // Halts until kick() or, if they are enabled, an interrupt; at once if it has been kicked since it halted last.
   void halt_current();
   // Leaves guest mode for a hypercall that costs `cost` beside the exit. The time passes when the task waits next.
@@ -134,9 +149,21 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   void kick(PcpuId from);
   // Starts the clock.
   void start();
+  // `waiting` is told, once, when this vCPU passes a quiescent state: it switches tasks, becomes idle, or its clock
+  // ticks in user mode; in a guest without a clock, it enters user mode (as with full dynticks). False: it is in one.
+  bool await_quiescence(GracePeriod& waiting);
 
   // What the host's handlers and the guest's spinners may know.
   bool is_preempted() const { return state_ != HostState::kRunning && state_ != HostState::kHalted; }
+  bool is_halted() const { return state_ == HostState::kHalted; }
+  // What other vCPUs of the guest read in its preempted flag (vcpu_is_preempted): set when it leaves a pCPU, cleared
+  // when it is on one again. Without a steal clock there is no flag.
+  bool reads_preempted() const;
+  // The guest wants it to switch tasks (need_resched).
+  bool needs_resched() const { return resched_; }
+  // Spinners on `line` look at reads_preempted() or current() of this vCPU, too: the line is told of changes.
+  void add_looker(CacheLine& line) { lookers_.push_back(&line); }
+  void remove_looker(CacheLine& line) { lookers_.erase(std::ranges::find(lookers_, &line)); }
   bool in_kernel() const;
   bool spins() const;
   bool holds_lock() const;
@@ -194,6 +221,9 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   void begin_poll();
   void awake();
   void account(Activity activity);
+  void tell_lookers();
+  bool in_preemptible_user_mode() const;
+  void report_quiescent();
   Activity waiting_activity() const;
   Duration time_on_pcpu() const;
 
@@ -223,9 +253,10 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   bool unhalted_ = false;  // kicked
   bool spun_ = false;      // a pause-loop exit is being handled
   bool costopped_ = false;
-  bool resched_ = false;  // the guest wants to switch tasks
-  Duration overhead_{};   // to be paid before guest mode
-  Duration burn_{};       // of the handling under way
+  bool resched_ = false;     // the guest wants to switch tasks
+  bool left_halted_ = true;  // when it left its pCPU last, it was because it halted
+  Duration overhead_{};      // to be paid before guest mode
+  Duration burn_{};          // of the handling under way
   Handling handling_ = Handling::kNothing;
   SimTime phase_since_ = kTimeZero;
 
@@ -238,6 +269,8 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   std::int64_t ple_growth_ = 1;     // factor of the PLE window after the exits since the vCPU was scheduled in
   Duration halt_poll_{};            // how long it would poll before it halts
   SimTime halt_began_ = kNever;
+  std::vector<CacheLine*> lookers_;
+  std::vector<GracePeriod*> grace_periods_;  // that wait for it
   std::deque<IpiCall*> ipis_;
   IpiCall* ipi_under_way_ = nullptr;
   GuestClock clock_;

@@ -38,7 +38,7 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers fir
         Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(config.guest.tick.count())))};
   }
   for (const LockConfig& lock : config.guest.locks) {
-    locks_.push_back(std::make_unique<GuestLock>(lock, machine, vcpus_, vcpus, first.lock++, trace));
+    locks_.push_back(std::make_unique<GuestLock>(lock, machine, vcpus_, vcpus, config.native, first.lock++, trace));
   }
   for (const BarrierConfig& barrier : config.guest.barriers) barriers_.emplace_back(barrier.parties);
   for (std::uint32_t i = 0; i < vcpus; ++i) {

@@ -15,6 +15,7 @@
 #include "models/guest/co.h"
 #include "models/guest/task.h"
 #include "models/machine/cache_line.h"
+#include "sim/stats.h"
 
 namespace vcpusim {
 
@@ -32,7 +33,19 @@ struct LockSite {
   // Of the guest, by their ids; queue locks have one node for each, as kernels do. Complete when the guest starts.
   const std::vector<std::unique_ptr<Vcpu>>& vcpus;
   std::size_t vcpu_count;
+  bool native;  // no hypervisor: what asks for its help is compiled out
   LockCounters& counters;
+};
+
+// What happens in a grace-period domain.
+struct RcuStatistics {
+  std::uint64_t reads = 0;           // read-side sections
+  std::uint64_t frees_deferred = 0;  // handed over by updaters that do not wait ...
+  std::uint64_t frees_done = 0;      // ... and done, a grace period later
+  LatencyHistogram grace_period;     // their duration
+};
+struct RcuDomain {
+  RcuStatistics statistics;
 };
 
 class Lock {
@@ -42,6 +55,10 @@ class Lock {
   virtual Co release(Task& self) = 0;  // REQUIRES that self owns the lock
   // Grants in the order of arrival at the lock word.
   virtual bool fair() const = 0;
+  // Its waiters sleep, so its owner may sleep and be switched out by the guest, too.
+  virtual bool sleeping() const { return false; }
+  // The domain that it is the updaters' side of; null for plain locks.
+  virtual RcuDomain* rcu() { return nullptr; }
 };
 
 // The catalogue entry of a lock class `L`. If it has parameters, they are a struct L::Params with describe(), from

@@ -25,7 +25,8 @@ class LockSection final : public Operation {
     GuestLock& lock = self.vm().lock(lock_);
     const Activity before = self.set_activity(Activity::kSystem);
     if (irqs_off_) self.disable_interrupts();
-    self.disable_preemption();
+    const bool preemptible = lock.algorithm().sleeping();
+    if (!preemptible) self.disable_preemption();
     lock.requested(self);
     co_await lock.algorithm().acquire(self);
     const bool contended = self.set_activity(Activity::kHold) == Activity::kSpin;
@@ -38,7 +39,7 @@ class LockSection final : public Operation {
     lock.releasing(self);
     co_await lock.algorithm().release(self);
     self.set_activity(before);
-    self.enable_preemption();
+    if (!preemptible) self.enable_preemption();
     if (irqs_off_) self.enable_interrupts();
   }
 
