@@ -19,6 +19,7 @@
 // yield_to    not honoured: Xen knows no directed yield, and answers a spinning vCPU with an undirected one
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "models/host/scheduler.h"
@@ -101,7 +102,6 @@ class Credit final : public HostScheduler {
     const bool was_running = why == Enqueue::kPreempted || why == Enqueue::kYielded;
     if (was_running) {
       tick_if_due(vcpu, pcpu);
-      here.current = kNoVcpu;
       here.returning = vcpu;
       here.returning_by_will = why == Enqueue::kYielded;
     }
@@ -143,7 +143,6 @@ class Credit final : public HostScheduler {
   void blocked(VcpuIndex vcpu, PcpuId pcpu) override {
     catch_up();
     tick_if_due(vcpu, pcpu);
-    pcpus_[index_of(pcpu)].current = kNoVcpu;
     vcpus_[vcpu].yielded = false;
   }
 
@@ -154,7 +153,7 @@ class Credit final : public HostScheduler {
     const VcpuIndex next = limited ? here.returning : choose(pcpu);
     const bool goes_on = next != kNoVcpu && next == here.returning;
     here.returning = kNoVcpu;
-    here.current = next;
+    const VcpuIndex called_for = std::exchange(here.called_for, kNoVcpu);
     if (next == kNoVcpu) {
       idle_.insert(pcpu);
       return kNoVcpu;
@@ -168,7 +167,7 @@ class Credit final : public HostScheduler {
     here.slice_end = now + std::max(params_.timeslice, params_.ratelimit);
     here.retry_at = limited ? here.since + params_.ratelimit : kNever;
     if (here.next_tick <= now) here.next_tick = multiple_after(now, params_.tick);
-    call_for_leftovers(pcpu);
+    call_for_leftovers(pcpu, called_for);
     return next;
   }
 
@@ -220,10 +219,10 @@ class Credit final : public HostScheduler {
     bool called_elsewhere = false;  // an idle pCPU was called to take it
   };
   struct PerPcpu {
-    VcpuIndex current = kNoVcpu;    // picked last
     VcpuIndex returning = kNoVcpu;  // ran until just now; pick() is next
     bool returning_by_will = false;
-    SimTime since = kTimeZero;  // when `current` came
+    VcpuIndex called_for = kNoVcpu;  // for whose sake it was called while it was idle
+    SimTime since = kTimeZero;       // when the running vCPU came
     SimTime slice_end = kNever;
     SimTime next_tick = kTimeZero;
     SimTime retry_at = kNever;  // a preemption that the rate limit has put off
@@ -319,23 +318,26 @@ class Credit final : public HostScheduler {
     const PcpuId pcpu = idle_.next_in(affinity(vcpu), last_called_);
     if (pcpu == kNoPcpu) return false;
     idle_.erase(pcpu);
+    pcpus_[index_of(pcpu)].called_for = vcpu;
     last_called_ = pcpu;
     host_.reschedule(pcpu);
     return true;
   }
 
-  // `vcpu` has been inserted. On an idle pCPU it will be picked; on a busy one it is better taken by an idle one.
+  // `vcpu` has been inserted. On an idle pCPU it will be picked; on a busy one, or one that has been called for
+  // somebody else, it is better taken by another idle one.
   void call_for(VcpuIndex vcpu) {
     PerVcpu& v = vcpus_[vcpu];
-    if (host_.running_on(v.pcpu) == kNoVcpu) {
+    if (idle_.contains(v.pcpu)) {
       idle_.erase(v.pcpu);
     } else {
       v.called_elsewhere = call_idle_pcpu_for(vcpu);
     }
   }
 
-  // Whoever is left in the queue of `pcpu`, which is busy now, may suit an idle pCPU.
-  void call_for_leftovers(PcpuId pcpu) {
+  // `pcpu` is busy now: whom it was called for, and whoever is left in its queue, may suit an idle pCPU.
+  void call_for_leftovers(PcpuId pcpu, VcpuIndex called_for) {
+    if (called_for != kNoVcpu && queues_.contains(called_for)) call_idle_pcpu_for(called_for);
     for (VcpuIndex v = queues_.front(pcpu); v != kNoVcpu && !idle_.empty(); v = queues_.after(v)) {
       if (call_idle_pcpu_for(v)) return;
     }

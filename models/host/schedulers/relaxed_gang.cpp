@@ -14,6 +14,7 @@
 //             of strict gangs
 // yield_to    as in round robin: the target comes next if it waits for the caller's pCPU and is not held back
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "models/host/scheduler.h"
@@ -77,7 +78,6 @@ class RelaxedGang final : public HostScheduler {
       here.returning = vcpu;
     } else {
       catch_up_with_siblings(vcpu);
-      if (host_.running_on(pcpu) == kNoVcpu) idle_.erase(pcpu);  // it is about to pick
     }
     v.pcpu = pcpu;
     v.state = State::kWaiting;
@@ -90,8 +90,14 @@ class RelaxedGang final : public HostScheduler {
     }
     if (held_back(vcpu)) {
       set_costopped(vcpu, true);
+      return;
+    }
+    stop_leaders_of(vcpu);
+    if (here.returning == vcpu) return;
+    if (idle_.contains(pcpu)) {
+      idle_.erase(pcpu);  // it is about to pick
     } else {
-      stop_leaders_of(vcpu);
+      call_idle_pcpu_for(vcpu);  // though it may idle, it has been called for somebody else
     }
   }
 
@@ -119,6 +125,7 @@ class RelaxedGang final : public HostScheduler {
     const bool goes_on = next != kNoVcpu && next == here.returning;
     here.returning = kNoVcpu;
     here.picked = next;
+    const VcpuIndex called_for = std::exchange(here.called_for, kNoVcpu);
     if (here.costart == next || !may_costart(pcpu)) here.costart = kNoVcpu;
     if (next == kNoVcpu) {
       idle_.insert(pcpu);
@@ -131,7 +138,7 @@ class RelaxedGang final : public HostScheduler {
     stop_waiting(next, State::kRunning);
     vcpus_[next].pcpu = pcpu;
     release_siblings_of(next, pcpu);
-    call_for_leftovers(pcpu);
+    call_for_leftovers(pcpu, called_for);
     return next;
   }
 
@@ -185,9 +192,10 @@ class RelaxedGang final : public HostScheduler {
   };
   struct PerPcpu {
     VcpuIndex picked = kNoVcpu;
-    VcpuIndex returning = kNoVcpu;  // ran until just now; pick() is next
-    VcpuIndex costart = kNoVcpu;    // to come before others of the queue
-    SimTime since = kTimeZero;      // when `picked` came
+    VcpuIndex returning = kNoVcpu;   // ran until just now; pick() is next
+    VcpuIndex costart = kNoVcpu;     // to come before others of the queue
+    VcpuIndex called_for = kNoVcpu;  // for whose sake it was called while it was idle
+    SimTime since = kTimeZero;       // when `picked` came
   };
 
   const PcpuSet& affinity(VcpuIndex vcpu) const { return host_.vcpus()[vcpu].affinity; }
@@ -239,13 +247,16 @@ class RelaxedGang final : public HostScheduler {
       set_costopped(u, false);
       const PcpuId pcpu = vcpus_[u].pcpu;
       if (pcpu == deciding) continue;
-      if (host_.running_on(pcpu) == kNoVcpu) {
+      if (idle_.contains(pcpu)) {
         idle_.erase(pcpu);
         host_.reschedule(pcpu);
-      } else if (!call_idle_pcpu_for(u) && !are_siblings(host_.running_on(pcpu), u)) {
-        pcpus_[index_of(pcpu)].costart = u;
-        host_.reschedule(pcpu);
+        continue;
       }
+      // If the pCPU idles, it has been called for somebody else.
+      const VcpuIndex running = host_.running_on(pcpu);
+      if (call_idle_pcpu_for(u) || running == kNoVcpu || are_siblings(running, u)) continue;
+      pcpus_[index_of(pcpu)].costart = u;
+      host_.reschedule(pcpu);
     }
   }
   bool are_siblings(VcpuIndex a, VcpuIndex b) const { return host_.vcpus()[a].vm == host_.vcpus()[b].vm; }
@@ -312,8 +323,9 @@ class RelaxedGang final : public HostScheduler {
   // An idle pCPU may have some in its queue, all held back.
   std::size_t load(PcpuId pcpu) const { return idle_.contains(pcpu) ? 0 : runnable_on(pcpu); }
 
-  // Whoever is left in the queue of `pcpu`, which is busy now, may suit an idle pCPU.
-  void call_for_leftovers(PcpuId pcpu) {
+  // `pcpu` is busy now: whom it was called for, and whoever is left in its queue, may suit an idle pCPU.
+  void call_for_leftovers(PcpuId pcpu, VcpuIndex called_for) {
+    if (called_for != kNoVcpu && queues_.contains(called_for) && !held_back(called_for)) call_idle_pcpu_for(called_for);
     for (VcpuIndex v = queues_.front(pcpu); v != kNoVcpu && !idle_.empty(); v = queues_.after(v)) {
       if (!held_back(v) && call_idle_pcpu_for(v)) return;
     }
@@ -323,6 +335,7 @@ class RelaxedGang final : public HostScheduler {
     const PcpuId pcpu = idle_.next_in(affinity(vcpu), kNoPcpu);
     if (pcpu == kNoPcpu) return false;
     idle_.erase(pcpu);
+    pcpus_[index_of(pcpu)].called_for = vcpu;
     host_.reschedule(pcpu);
     return true;
   }
