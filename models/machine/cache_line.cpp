@@ -23,13 +23,13 @@ Distance CacheLine::nearest_sharer(PcpuId from) const {
   return nearest;
 }
 
-std::optional<SimTime> CacheLine::hit(PcpuId pcpu, SimTime now) const {
-  if (latest_.pcpu == pcpu) {
-    if (const SimTime start = std::max(now, latest_.from); start < latest_.until) return start;
-  }
+std::optional<CacheLine::Served> CacheLine::hit(PcpuId pcpu, SimTime now) const {
+  const auto in = [=](const Tenure& tenure) {
+    return tenure.pcpu == pcpu && std::max(now, tenure.from) < tenure.until;
+  };
+  if (in(latest_)) return Served{std::max(now, latest_.from), latest_.epoch};
   for (const Tenure& tenure : earlier_) {
-    if (tenure.pcpu != pcpu) continue;
-    if (const SimTime start = std::max(now, tenure.from); start < tenure.until) return start;
+    if (in(tenure)) return Served{std::max(now, tenure.from), tenure.epoch};
   }
   return std::nullopt;
 }
@@ -44,12 +44,12 @@ void CacheLine::begin_tenure(PcpuId pcpu, SimTime from, SimTime now) {
     std::erase_if(earlier_, [now](const Tenure& tenure) { return tenure.until <= now; });
     earlier_.push_back(latest_);
   }
-  latest_ = {pcpu, from, kNever};
+  latest_ = {pcpu, from, kNever, ++epoch_};
 }
 
 SimTime CacheLine::own(PcpuId pcpu, Duration access) {
   const SimTime now = machine_->engine().now();
-  if (const std::optional<SimTime> start = hit(pcpu, now)) return *start + access;
+  if (const std::optional<Served> mine = hit(pcpu, now)) return mine->at + access;
   SimTime arrives = std::max(now, free_at_);
   if (!sharers_.empty()) {
     const Machine::Transfer transfer = machine_->store(farthest_sharer(pcpu));
@@ -59,16 +59,15 @@ SimTime CacheLine::own(PcpuId pcpu, Duration access) {
     const Machine::Transfer transfer = machine_->store(machine_->distance(pcpu, latest_.pcpu));
     arrives = take(transfer, std::max(now + transfer.to_holder, free_at_));
   }
-  ++epoch_;
   begin_tenure(pcpu, arrives, now);
   free_at_ = arrives + access;
   return free_at_;
 }
 
-SimTime CacheLine::load(PcpuId pcpu) {
+CacheLine::Served CacheLine::read(PcpuId pcpu) {
   const SimTime now = machine_->engine().now();
   const Duration access = machine_->local_access();
-  if (const std::optional<SimTime> start = hit(pcpu, now)) return *start + access;
+  if (const std::optional<Served> mine = hit(pcpu, now)) return {mine->at + access, mine->epoch};
   SimTime arrives = std::max(now, free_at_);
   if (sharers_.empty()) {
     if (latest_.pcpu != kNoPcpu) {
@@ -77,18 +76,19 @@ SimTime CacheLine::load(PcpuId pcpu) {
       sharers_.push_back(latest_.pcpu);
     }
   } else if (shared_by(pcpu)) {
-    return (pcpu == latest_.pcpu ? now : arrives) + access;
+    return {(pcpu == latest_.pcpu ? now : arrives) + access, epoch_};
   } else {
     arrives += machine_->load_shared(nearest_sharer(pcpu));
   }
   sharers_.push_back(pcpu);
   free_at_ = arrives;
-  return arrives + access;
+  return {arrives + access, epoch_};
 }
 
-void CacheLine::read(LineWatcher& watcher, PcpuId pcpu) {
-  watcher.read_ends_ = load(pcpu);
-  watcher.copy_epoch_ = epoch_;
+void CacheLine::read_for(LineWatcher& watcher, PcpuId pcpu) {
+  const Served copy = read(pcpu);
+  watcher.read_ends_ = copy.at;
+  watcher.copy_epoch_ = copy.epoch;
 }
 
 void CacheLine::tell(LineWatcher& watcher) {
@@ -110,7 +110,7 @@ void CacheLine::written() {
     LineWatcher& watcher = *watchers_[first + k < n ? first + k : first + k - n];
     const PcpuId pcpu = watcher.polling_pcpu();
     if (pcpu == kNoPcpu) continue;
-    if (watcher.copy_epoch_ != epoch_) read(watcher, pcpu);
+    if (watcher.copy_epoch_ != epoch_) read_for(watcher, pcpu);
     tell(watcher);
   }
 }
@@ -136,7 +136,7 @@ void CacheLine::resume(LineWatcher& watcher) {
   watcher.promised_ = false;
   const PcpuId pcpu = watcher.polling_pcpu();
   if (pcpu == kNoPcpu) return;
-  read(watcher, pcpu);
+  read_for(watcher, pcpu);
   tell(watcher);
 }
 

@@ -55,7 +55,7 @@ class CacheLine {
 
   // Queues a request of `pcpu` and returns when it is served. What a write changes must be changed at that time,
   // followed by written().
-  SimTime load(PcpuId pcpu);
+  SimTime load(PcpuId pcpu) { return read(pcpu).at; }
   SimTime store(PcpuId pcpu) { return own(pcpu, machine_->local_access()); }
   SimTime atomic(PcpuId pcpu) { return own(pcpu, machine_->local_atomic()); }
 
@@ -81,16 +81,23 @@ class CacheLine {
   struct Tenure {
     PcpuId pcpu;
     SimTime from;
-    SimTime until;  // when the snoop of the next transfer arrives; kNever if none is queued
+    SimTime until;        // when the snoop of the next transfer arrives; kNever if none is queued
+    std::uint64_t epoch;  // its number among the exclusive requests
+  };
+  // An access that is served, and the epoch of the copy that it leaves its core.
+  struct Served {
+    SimTime at;
+    std::uint64_t epoch;
   };
 
   SimTime own(PcpuId pcpu, Duration access);
-  // When an access of `pcpu` that is made `now` finds the line in its own cache, exclusively; if it ever does.
-  std::optional<SimTime> hit(PcpuId pcpu, SimTime now) const;
+  Served read(PcpuId pcpu);
+  // When an access of `pcpu` that is made `now` begins, if it finds the line in its own cache, exclusively.
+  std::optional<Served> hit(PcpuId pcpu, SimTime now) const;
   // When a transfer from the latest owner arrives, whose snoop gets there at `snooped`.
   SimTime take(Machine::Transfer transfer, SimTime snooped);
   void begin_tenure(PcpuId pcpu, SimTime from, SimTime now);
-  void read(LineWatcher& watcher, PcpuId pcpu);
+  void read_for(LineWatcher& watcher, PcpuId pcpu);
   void tell(LineWatcher& watcher);
   bool shared_by(PcpuId pcpu) const;
   Distance farthest_sharer(PcpuId from) const;
@@ -98,7 +105,7 @@ class CacheLine {
 
   const Machine* machine_;
   SimTime free_at_ = kTimeZero;  // end of the last transfer that is queued
-  Tenure latest_{kNoPcpu, kTimeZero, kNever};
+  Tenure latest_{kNoPcpu, kTimeZero, kNever, 0};
   std::vector<Tenure> earlier_;  // those before it that may not have ended, oldest first
   std::vector<PcpuId> sharers_;  // who has (or has queued for) a clean copy since the last exclusive request
   std::uint64_t epoch_ = 1;      // counts exclusive requests: each makes every copy stale
