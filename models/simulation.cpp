@@ -1,6 +1,7 @@
 #include "models/simulation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/guest/vm.h"
 #include "models/host/host.h"
@@ -71,14 +72,14 @@ class Simulation::World final : public Vm::Observer {
     }
     SIM_CHECK(native_pcpus == 0 || vcpus.empty(), "native and virtual machines cannot share a host");
     if (!vcpus.empty()) {
-      host_ = std::make_unique<Host>(config.host, machine_, cores_, config.seed, vcpus, std::move(descriptions), quotas, assists_,
-                                     trace_);
+      host_ = std::make_unique<Host>(config.host, machine_, cores_, config.seed, vcpus, std::move(descriptions), quotas,
+                                     assists_, trace_);
       for (Vcpu* const vcpu : vcpus) vcpu->run_under(*host_);
     }
   }
 
   RunResult run() {
-    for (const auto& vm : vms_) vm->start();
+    start();
     const SimTime warm = kTimeZero + config_.warmup;
     if (config_.warmup > Duration::zero()) {
       run_until(warm);
@@ -106,6 +107,19 @@ class Simulation::World final : public Vm::Observer {
   }
 
  private:
+  // Tasks of different VMs are queued in random order: as their vCPUs' first turns come, so they go on, and guests that
+  // were started one after the other would be scheduled like gangs.
+  void start() {
+    std::vector<Task*> order;
+    for (const auto& vm : vms_) vm->start_tasks(order);
+    if (vms_.size() > 1) {
+      RandomStream random(config_.seed, "host", "start");
+      for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
+    }
+    for (Task* const task : order) task->vcpu().enqueue(*task, nullptr);
+    for (const auto& vm : vms_) vm->start_clocks();
+  }
+
   // Stops early when all tasks have ended, or when none can ever go on. Whether any can is looked at now and then,
   // between events, so that looking changes nothing.
   void run_until(SimTime limit) {

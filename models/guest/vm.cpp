@@ -54,16 +54,19 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers fir
   }
 }
 
-void Vm::start() {
+void Vm::start_tasks(std::vector<Task*>& order) {
   std::size_t next = 0;
   for (TaskGroup& group : groups_) {
     for (const auto& task : group.tasks) {
       Vcpu& vcpu = *vcpus_[next++ % vcpus_.size()];
       task->place_on(vcpu);
       task->start(run_program(*task, group.config->program));
-      vcpu.enqueue(*task, nullptr);
+      order.push_back(task.get());
     }
   }
+}
+
+void Vm::start_clocks() {
   for (const auto& vcpu : vcpus_) vcpu->start();
 }
 

@@ -52,8 +52,10 @@ class Vm {
   Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers first, const Machine& machine,
      const Assists& assists, const Tracer& trace, Observer& observer);
 
-  // Starts every task. REQUIRES that the vCPUs have been given their host or pCPUs.
-  void start();
+  // Gives every task its program and vCPU and appends it to `order`; whoever calls puts them on their vCPUs in an
+  // order of his choice, then starts the clocks. REQUIRES that the vCPUs have been given their host or pCPUs.
+  void start_tasks(std::vector<Task*>& order);
+  void start_clocks();
 
   const std::string& name() const { return name_; }
   const VmConfig& config() const { return config_; }
