@@ -94,7 +94,7 @@ void CacheLine::read_for(LineWatcher& watcher, PcpuId pcpu) {
 void CacheLine::tell(LineWatcher& watcher) {
   const bool holds = watcher.condition();
   if (holds) {
-    watcher.sees_condition(watcher.read_ends_);
+    watcher.sees_condition(std::max(watcher.read_ends_, machine_->engine().now()));
   } else if (watcher.promised_) {
     watcher.loses_condition();
   }
@@ -104,13 +104,15 @@ void CacheLine::tell(LineWatcher& watcher) {
 void CacheLine::written() {
   const std::size_t n = watchers_.size();
   if (n == 0) return;
+  const SimTime now = machine_->engine().now();
   const std::size_t first = first_polled_ < n ? first_polled_ : 0;
   first_polled_ = first + 1;
   for (std::size_t k = 0; k < n; ++k) {
     LineWatcher& watcher = *watchers_[first + k < n ? first + k : first + k - n];
     const PcpuId pcpu = watcher.polling_pcpu();
     if (pcpu == kNoPcpu) continue;
-    if (watcher.copy_epoch_ != epoch_) read_for(watcher, pcpu);
+    // A writer whose vCPU was preempted in the middle writes late: a copy made since its request is stale as well.
+    if (watcher.copy_epoch_ != epoch_ || watcher.read_ends_ < now) read_for(watcher, pcpu);
     tell(watcher);
   }
 }
