@@ -47,11 +47,15 @@ class RoundRobin final : public HostScheduler {
   void enqueue(VcpuIndex vcpu, PcpuId pcpu, Enqueue why) override {
     auto& queue = queues_[index_of(pcpu)];
     vcpus_[vcpu].pcpu = pcpu;
+    // Whoever was held back in the middle of a quantum has the rest of it: a quota shorter than the quantum would
+    // otherwise let the same vCPU begin again and again.
+    if (why != Enqueue::kReleased) vcpus_[vcpu].ran = Duration::zero();
     if (why == Enqueue::kWoken && params_.wake_to_head) {
       queue.push_front(vcpu);
     } else {
       queue.push_back(vcpu);
     }
+    call_an_idle_pcpu_to(pcpu);
   }
 
   bool preempts(VcpuIndex, PcpuId) override { return false; }
@@ -70,7 +74,6 @@ class RoundRobin final : public HostScheduler {
     } else {
       next = steal_for(pcpu);
     }
-    if (next != kNoVcpu) vcpus_[next].ran = Duration::zero();
     return next;
   }
 
@@ -105,6 +108,22 @@ class RoundRobin final : public HostScheduler {
 
   Duration remaining(VcpuIndex vcpu) const {
     return params_.quantum * host_.vcpus()[vcpu].weight / 1024 - vcpus_[vcpu].ran;
+  }
+
+  // One that may run any of those who have to wait for `pcpu`: affinities can keep it from being where they were
+  // placed.
+  void call_an_idle_pcpu_to(PcpuId pcpu) {
+    const auto& queue = queues_[index_of(pcpu)];
+    const std::size_t served = host_.running_on(pcpu) == kNoVcpu ? 1 : 0;
+    if (queue.size() <= served) return;
+    for (std::uint32_t i = 0; i < queues_.size(); ++i) {
+      const PcpuId other{i};
+      if (other == pcpu || runnable_on(other) > 0) continue;
+      const auto may_run_there = [&](VcpuIndex vcpu) { return host_.vcpus()[vcpu].affinity.contains(other); };
+      if (!std::ranges::any_of(queue, may_run_there)) continue;
+      host_.reschedule(other);
+      return;
+    }
   }
 
   VcpuIndex steal_for(PcpuId pcpu) {
