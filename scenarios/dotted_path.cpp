@@ -74,10 +74,8 @@ bool set_path(Json& root, std::string_view path, Json value, InputErrors& errors
         const auto index = item_index(*at, part);
         if (!index) {
           const std::vector<std::string> names = item_names(*at);
-          const std::string near = suggestion(part, names);
           errors.add(place, pointer,
-                     fmt::format("no item \"{}\" in {}{} items: {}", part, shown(pointer), near.empty() ? ";" : near,
-                                 names.empty() ? "none" : comma_list(names)));
+                     fmt::format("no item \"{}\" in {}{}", part, shown(pointer), known_instead(part, names, "items")));
           return false;
         }
         at = &at->items[*index];

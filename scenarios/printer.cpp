@@ -230,9 +230,12 @@ void Printer::switches(std::string_view key, std::map<std::string, Kind>& on, co
 
 void Printer::affinity(std::string_view key, AffinityConfig& value, std::string_view) {
   switch (value.rule) {
-    case AffinityConfig::Rule::kAny: return put(key, "any");
-    case AffinityConfig::Rule::kOneToOne: return put(key, "one_to_one");
-    case AffinityConfig::Rule::kLists: return put(key, value.lists);
+    case AffinityConfig::Rule::kAny:
+      return put(key, "any");
+    case AffinityConfig::Rule::kOneToOne:
+      return put(key, "one_to_one");
+    case AffinityConfig::Rule::kLists:
+      return put(key, value.lists);
   }
 }
 

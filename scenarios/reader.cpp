@@ -19,13 +19,9 @@ std::vector<std::string> quoted(const auto& names) {
   return result;
 }
 
-std::string known_names(const std::vector<std::string>& names) { return names.empty() ? "none" : comma_list(names); }
-
 // "no lock "tiket"; did you mean "ticket"? known: mcs, ticket"
 std::string no_such(std::string_view noun, std::string_view name, const std::vector<std::string>& names) {
-  const std::string near = suggestion(name, names);
-  return fmt::format("no {} {}{} known: {}", noun, Json::string(std::string(name), {}).describe(),
-                     near.empty() ? ";" : near, known_names(names));
+  return fmt::format("no {} {}{}", noun, Json::string(std::string(name), {}).describe(), known_instead(name, names));
 }
 
 }  // namespace
@@ -57,7 +53,7 @@ void Reader::finish() {
     const std::string near = suggestion(member.key, known_);
     session_.errors.add(
         member.place, at(member.key),
-        near.empty() ? fmt::format("unknown key (known: {})", known_names(known_)) : "unknown key" + near);
+        near.empty() ? fmt::format("unknown key (known: {})", comma_list(known_)) : "unknown key" + near);
   }
   for (const std::string& key : missing_) {
     if (object_.find(key) == nullptr) error(object_, pointer_, fmt::format("the key \"{}\" is missing", key));

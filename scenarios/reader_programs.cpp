@@ -78,10 +78,7 @@ void Reader::read_program(const Json& node, const std::string& pointer, Program&
       if (session_.shared_programs != nullptr) {
         for (const Json::Member& member : session_.shared_programs->members) names.push_back(member.key);
       }
-      const std::string near = suggestion(node.text, names);
-      error(node, pointer,
-            fmt::format("no program {}{} known: {}", node.describe(), near.empty() ? ";" : near,
-                        names.empty() ? "none" : comma_list(names)));
+      error(node, pointer, fmt::format("no program {}{}", node.describe(), known_instead(node.text, names)));
     }
   }
   --program_->depth;
@@ -137,13 +134,11 @@ std::shared_ptr<const Operation> Reader::read_operation(const Json& node, const 
   }
   if (kind == nullptr) {
     const std::vector<std::string> names = operation_names();
-    std::string near;
-    for (const Json::Member& member : node.members) {
-      if (near.empty()) near = suggestion(member.key, names);
-    }
+    const auto known = [&](const Json::Member& member) { return nearest_name(member.key, names).has_value(); };
+    const auto slip = std::ranges::find_if(node.members, known);
     const Place& place = node.members.empty() ? node.place : node.members.front().place;
     session_.errors.add(place, pointer,
-                        fmt::format("no operation here{} known: {}", near.empty() ? ";" : near, comma_list(names)));
+                        "no operation here" + known_instead(slip == node.members.end() ? "" : slip->key, names));
     return nullptr;
   }
   std::shared_ptr<Operation> operation = kind->make();
@@ -211,10 +206,9 @@ void Reader::lock(std::string_view key, std::size_t& index, std::string_view) {
   const auto found = std::ranges::find(locks, node->text, &LockConfig::name);
   if (found == locks.end()) {
     const std::vector<std::string> names = names_of(locks);
-    const std::string near = suggestion(node->text, names);
-    return error(*node, at(key),
-                 fmt::format("the guest has no lock {}{} its locks: {}", node->describe(), near.empty() ? ";" : near,
-                             names.empty() ? "none" : comma_list(names)));
+    return error(
+        *node, at(key),
+        fmt::format("the guest has no lock {}{}", node->describe(), known_instead(node->text, names, "its locks")));
   }
   index = static_cast<std::size_t>(found - locks.begin());
 }
@@ -309,10 +303,8 @@ void Reader::read_distribution(const Json& node, const std::string& pointer, Dis
     }
     if (good) value = Distribution::empirical(std::move(values));
   } else {
-    const std::string near = suggestion(shape, kShapes);
-    session_.errors.add(
-        member.place, inner,
-        fmt::format("no distribution \"{}\"{} known: {}", shape, near.empty() ? ";" : near, comma_list(kShapes)));
+    session_.errors.add(member.place, inner,
+                        fmt::format("no distribution \"{}\"{}", shape, known_instead(shape, kShapes)));
   }
 }
 

@@ -142,14 +142,14 @@ class SchemaWriter final : public ScenarioVisitor {
       properties[std::string(entry.name)] = {{"description", entry.summary},
                                              {"oneOf", {{{"type", "boolean"}}, parameters}}};
     }
-    put_optional(key, {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}}, help);
+    put_optional(key, {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}},
+                 help);
   }
   void affinity(std::string_view key, AffinityConfig&, std::string_view help) override {
     const Output pcpus{{"type", "array"},
                        {"minItems", 1},
                        {"items", {{"type", "integer"}, {"minimum", 0}, {"maximum", kMostPcpus - 1}}}};
-    put_optional(key,
-                 {{"oneOf", {{{"enum", {"any", "one_to_one"}}}, {{"type", "array"}, {"items", pcpus}}}}}, help);
+    put_optional(key, {{"oneOf", {{{"enum", {"any", "one_to_one"}}}, {{"type", "array"}, {"items", pcpus}}}}}, help);
   }
   void program(std::string_view key, TaskConfig&, GuestConfig&, std::string_view help) override {
     put_optional(key, reference("program"), help);

@@ -142,9 +142,16 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
   return nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "";
 }
 
-std::string comma_list(std::span<const std::string> names, std::size_t most) {
-  if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{}, ... ({} in all)", fmt::join(names.first(most), ", "), names.size());
+std::string comma_list(std::span<const std::string> names) {
+  constexpr std::size_t kMost = 40;
+  if (names.empty()) return "none";
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, ... ({} in all)", fmt::join(names.first(kMost), ", "), names.size());
+}
+
+std::string known_instead(std::string_view word, std::span<const std::string> known, std::string_view label) {
+  const std::string near = suggestion(word, known);
+  return fmt::format("{} {}: {}", near.empty() ? ";" : near, label, comma_list(known));
 }
 
 }  // namespace vcpusim

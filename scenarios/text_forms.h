@@ -40,7 +40,10 @@ std::optional<std::string> nearest_name(std::string_view word, std::span<const s
 // `; did you mean "x"?` or nothing.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
-// "a, b, c", cut after `most`.
-std::string comma_list(std::span<const std::string> names, std::size_t most = 40);
+// "a, b, c", cut after 40; "none" for none.
+std::string comma_list(std::span<const std::string> names);
+
+// What to add to "no such thing as WORD": `; did you mean "x"? known: a, b, x`. `label` takes the place of "known".
+std::string known_instead(std::string_view word, std::span<const std::string> known, std::string_view label = "known");
 
 }  // namespace vcpusim

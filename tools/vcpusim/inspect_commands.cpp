@@ -69,12 +69,6 @@ const std::vector<Listing>& listings() {
   return kAll;
 }
 
-// `known` and the nearest to what was asked for, as the end of an error message.
-std::string known_instead(std::string_view asked, const Texts& known) {
-  const std::string near = suggestion(asked, known);
-  return fmt::format("\"{}\"{} known: {}", asked, near.empty() ? ";" : near, comma_list(known));
-}
-
 }  // namespace
 
 int validate_command(const Command& command, const Texts& arguments) {
@@ -121,7 +115,7 @@ int list_command(const Command& command, const Texts& arguments) {
     if (listing == listings().end()) {
       Texts names;
       for (const Listing& known : listings()) names.push_back(known.name);
-      throw UsageError("no list " + known_instead(name, names));
+      throw UsageError(fmt::format("no list \"{}\"{}", name, known_instead(name, names)));
     }
     print_out(listing->text());
   }
@@ -148,7 +142,8 @@ int describe_command(const Command& command, const Texts& arguments) {
     for (const ParameterLine& p : kind.parameters) table.add({p.key, p.form, p.fallback, p.help});
     text += "\n" + table.text();
   }
-  if (text.empty()) throw UsageError("no kind " + known_instead(asked.front(), names));
+  if (text.empty())
+    throw UsageError(fmt::format("no kind \"{}\"{}", asked.front(), known_instead(asked.front(), names)));
   print_out(text);
   return kExitDone;
 }
