@@ -13,9 +13,10 @@
 //             the next vCPU then has a whole slice. What steals is a sleep across the tick, with the boost after it.
 // Deviations  credit is counted in time to run, not in units of 100 us (10 per ms, 300 per slice), of which Xen rounds
 //             every share up, so that in the end all are in UNDER; a waiting vCPU does not lose credit at the upper
-//             bound (waiting_earns); with exact accounting, a vCPU whose credit falls below zero becomes active even if
-//             no tick has ever found it running, or else it would keep its class forever; the vCPUs of a VM share its
-//             credit by weight (in Xen they are all alike); the cap of a VM is that of its first vCPU
+//             bound (waiting_earns); with exact accounting, a vCPU is active from its start, not only from the first
+//             tick that finds it running, and becomes so again when its credit falls below zero, or else one that no
+//             tick finds would keep its class forever; the vCPUs of a VM share its credit by weight (in Xen they are
+//             all alike); the cap of a VM is that of its first vCPU
 // yield_to    not honoured: Xen knows no directed yield, and answers a spinning vCPU with an undirected one
 #include <algorithm>
 #include <cmath>
@@ -105,6 +106,7 @@ class Credit final : public HostScheduler {
       here.returning = vcpu;
       here.returning_by_will = why == Enqueue::kYielded;
     }
+    if (why == Enqueue::kNew && params_.precise_accounting) activate(vcpu);
     v.pcpu = pcpu;
     v.waiting = true;
     v.called_elsewhere = false;

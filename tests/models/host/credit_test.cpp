@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "tests/models/host/random_life.h"
 #include "tests/support/fake_host.h"
 
@@ -24,32 +26,51 @@ double share(const FakeHost& host, VcpuIndex vcpu) {
   return to_seconds(host.ran(vcpu)) / to_seconds(host.now() - kTimeZero);
 }
 
+std::vector<FakeVcpu> with_weights(const std::vector<std::int64_t>& weights) {
+  std::vector<FakeVcpu> vcpus = strangers(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) vcpus[i].weight = weights[i];
+  return vcpus;
+}
+
+// One after another, so that their slices and the accounting are out of step.
+void start_in_turn(FakeHost& host) {
+  for (VcpuIndex v = 0; v < host.vcpus().size(); ++v) {
+    host.at(at(v * 37ms), [&host, v] { host.start(v); });
+  }
+  host.run_until(at(1s));
+  host.cut_stints();
+}
+
 TEST(Credit, SharesFollowWeightsWithinOneSliceOverAnyTwenty) {
   for (std::size_t k = 2; k <= 8; ++k) {
-    std::vector<FakeVcpu> vcpus = strangers(k);
-    for (std::size_t i = 0; i < k; ++i) vcpus[i].weight = static_cast<std::int64_t>(512 * (1 + i % 3));
-    FakeHost host(credit(), pcpus(1), vcpus);
-    host.start_all();
-    host.run_until(at(1s));  // the first to run was alone in the accounts
-    host.cut_stints();
-    host.run_until(at(20s));
-    ASSERT_GT(host.stints().size(), 50u);
-    EXPECT_LE(worst_deviation_from_share(host, vcpus, 20 * 30ms), Duration(30ms)) << k;
+    std::vector<std::int64_t> weights(k);
+    for (std::size_t i = 0; i < k; ++i) weights[i] = static_cast<std::int64_t>(512 * (1 + i % 3));
+    for (const bool in_turn : {true, false}) {
+      FakeHost host(credit(), pcpus(1), with_weights(weights));
+      in_turn ? start_in_turn(host) : host.start_all();
+      host.run_until(at(20s));
+      ASSERT_GT(host.stints().size(), 50u);
+      // In step, several come into UNDER at the same accounting again and again, and their order is not that of need.
+      const Duration bound = in_turn || k <= 3 ? 30ms : 45ms;
+      EXPECT_LE(worst_deviation_from_share(host, with_weights(weights), 20 * 30ms), bound) << k;
+      if (in_turn) continue;
+      const double all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}));
+      for (VcpuIndex v = 0; v < k; ++v) {
+        EXPECT_NEAR(share(host, v), static_cast<double>(weights[v]) / all, 0.003) << k << ", " << v;
+      }
+    }
   }
 }
 
 TEST(Credit, TakingWaitingVcpusForIdleTakesFromTheHeavyOnes) {
-  std::vector<FakeVcpu> vcpus = strangers(4);
-  vcpus[1].weight = 2048;
-  vcpus[2].weight = 3072;
   for (const bool waiting_earns : {true, false}) {
-    FakeHost host(credit({{"waiting_earns", waiting_earns}}), pcpus(1), vcpus);
-    host.start_all();
+    FakeHost host(credit({{"waiting_earns", waiting_earns}}), pcpus(1), with_weights({512, 1024, 1536, 512}));
+    start_in_turn(host);
     host.run_until(at(100s));
     if (waiting_earns) {
       EXPECT_NEAR(share(host, 2), 3.0 / 7, 0.005);
     } else {
-      EXPECT_LT(share(host, 2), 0.40);
+      EXPECT_LT(share(host, 2), 0.35);
     }
   }
 }
@@ -91,15 +112,10 @@ TEST(Credit, BoostLastsUntilATickFindsTheVcpuRunning) {
 
 // Two vCPUs with weights 3:1 on one pCPU. At 60 ms the second has run a slice of its quarter and is in OVER.
 struct HeavyAndLight {
-  HeavyAndLight() : host(credit(), pcpus(1), with_weights()) {
+  HeavyAndLight() : host(credit(), pcpus(1), with_weights({3072, 1024})) {
     host.start_all();
     host.run_until(at(60ms));
     EXPECT_TRUE(host.is_running(0));
-  }
-  static std::vector<FakeVcpu> with_weights() {
-    std::vector<FakeVcpu> vcpus = strangers(2);
-    vcpus[0].weight = 3 * 1024;
-    return vcpus;
   }
   FakeHost host;
 };
