@@ -42,6 +42,8 @@ class Gang final : public HostScheduler {
     make_gangs();
     dispatched_.reserve(gangs_.size());
     waiting_.reserve(gangs_.size());
+    costopped_.reserve(vcpus_.size());
+    changed_.reserve(pcpus_.size() + 1);
   }
 
   PcpuId place(VcpuIndex vcpu, PcpuId previous, PcpuId) override {
@@ -140,12 +142,13 @@ class Gang final : public HostScheduler {
     bool ready = false;         // waiting or running
     bool waiting = false;
     bool costopped = false;
+    std::uint64_t held_back = 0;  // searches_ when it was last found to be
   };
   struct PerPcpu {
     VcpuIndex assigned = kNoVcpu;
     VcpuIndex picked = kNoVcpu;
     std::size_t waiting = 0;
-    std::uint64_t visited = 0;  // searches_ when a search last looked at it
+    std::uint64_t visited = 0;  // searches_ when it was last looked at
   };
   struct OneGang {
     std::vector<VcpuIndex> vcpus;
@@ -314,18 +317,29 @@ class Gang final : public HostScheduler {
     });
   }
 
-  // A gang has grown and no pCPU is free for that: those behind it in the order of the slot go if need be, or itself.
-  void rearrange() {
-    for (const GangIndex g : dispatched_) {
-      for (const VcpuIndex v : gangs_[g].vcpus) unassign(v);
+  // `vcpu` has woken within its gang's slot and no pCPU is free for it: the last ones in the order of the slot go until
+  // it fits, at the worst its own.
+  void make_room(VcpuIndex vcpu) {
+    const GangIndex own = vcpus_[vcpu].gang;
+    changed_.clear();
+    bool moved = false;
+    while (gangs_[own].dispatched && vcpus_[vcpu].assigned == kNoPcpu) {
+      const GangIndex last = dispatched_.back();
+      for (const VcpuIndex v : gangs_[last].vcpus) {
+        if (vcpus_[v].assigned != kNoPcpu) changed_.push_back(vcpus_[v].assigned);
+      }
+      dispatched_.pop_back();
+      undispatch(last);
+      if (last == own || assign_free(vcpu)) continue;
+      moved = assign(vcpu) || moved;
     }
-    std::erase_if(dispatched_, [this](GangIndex g) {
-      if (assign_whole(gangs_[g], Moving::kOthers)) return false;
-      undispatch(g);
-      return true;
-    });
+    if (vcpus_[vcpu].assigned != kNoPcpu) changed_.push_back(vcpus_[vcpu].assigned);
     fill();
-    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) call(PcpuId{i});
+    if (!moved) {
+      for (const PcpuId pcpu : changed_) call(pcpu);
+    } else {
+      for (std::uint32_t i = 0; i < pcpus_.size(); ++i) call(PcpuId{i});
+    }
   }
 
   void join(VcpuIndex vcpu) {
@@ -337,7 +351,7 @@ class Gang final : public HostScheduler {
       if (assign_free(vcpu)) {
         call(v.assigned);
       } else {
-        rearrange();
+        make_room(vcpu);
       }
       return;
     }
@@ -383,28 +397,36 @@ class Gang final : public HostScheduler {
   // --- Accounts: as many vCPUs as there are idle pCPUs for them are held back by the rule, not by lack of pCPUs.
 
   void note_costops() {
-    if (free_ == 0 && costopped_ == 0) return;
+    if (free_ == 0 && costopped_.empty()) return;
+    std::erase_if(costopped_, [this](VcpuIndex v) { return !vcpus_[v].costopped; });
     ++searches_;
     std::size_t free = free_;
     for (const GangIndex g : waiting_) {
       for (const VcpuIndex v : gangs_[g].vcpus) {
         if (!vcpus_[v].waiting) continue;
-        bool held_back = false;
-        for (std::uint32_t i = 0; i < pcpus_.size() && free > 0 && !held_back; ++i) {
+        for (std::uint32_t i = 0; i < pcpus_.size() && free > 0; ++i) {
           PerPcpu& pcpu = pcpus_[i];
-          held_back = pcpu.assigned == kNoVcpu && pcpu.visited != searches_ && affinity(v).contains(PcpuId{i});
-          if (held_back) pcpu.visited = searches_;
+          if (pcpu.assigned != kNoVcpu || pcpu.visited == searches_ || !affinity(v).contains(PcpuId{i})) continue;
+          pcpu.visited = searches_;
+          vcpus_[v].held_back = searches_;
+          if (!vcpus_[v].costopped) costopped_.push_back(v);
+          set_costopped(v, true);
+          --free;
+          break;
         }
-        free -= held_back ? 1 : 0;
-        set_costopped(v, held_back);
       }
+      if (free == 0) break;
     }
+    std::erase_if(costopped_, [this](VcpuIndex v) {
+      if (vcpus_[v].held_back == searches_) return false;
+      set_costopped(v, false);
+      return true;
+    });
   }
   void set_costopped(VcpuIndex vcpu, bool costopped) {
     PerVcpu& v = vcpus_[vcpu];
     if (v.costopped == costopped) return;
     v.costopped = costopped;
-    costopped_ += costopped ? 1 : std::size_t(-1);
     host_.set_costopped(vcpu, costopped);
   }
 
@@ -420,7 +442,8 @@ class Gang final : public HostScheduler {
   Duration least_served_{};    // of the gangs at the start of the slot
   PcpuId deciding_ = kNoPcpu;  // within pick()
   std::uint64_t searches_ = 0;
-  std::size_t costopped_ = 0;
+  std::vector<VcpuIndex> costopped_;  // all that are, and some that have been since the last note_costops()
+  std::vector<PcpuId> changed_;       // scratch of make_room()
 };
 
 }  // namespace

@@ -60,14 +60,13 @@ class RelaxedGang final : public HostScheduler {
 
   PcpuId place(VcpuIndex vcpu, PcpuId previous, PcpuId) override {
     const PcpuSet& allowed = affinity(vcpu);
-    PcpuId best = kNoPcpu;
-    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
-      const PcpuId pcpu{i};
-      if (!allowed.contains(pcpu)) continue;
-      if (best == kNoPcpu || load(pcpu) < load(best)) best = pcpu;
-    }
     const bool may_stay = previous != kNoPcpu && allowed.contains(previous);
-    return may_stay && load(previous) <= load(best) ? previous : best;
+    PcpuId best = may_stay ? previous : kNoPcpu;
+    for (std::uint32_t i = 0; i < pcpus_.size(); ++i) {
+      if (best != kNoPcpu && load(PcpuId{i}) >= load(best)) continue;
+      if (allowed.contains(PcpuId{i})) best = PcpuId{i};
+    }
+    return best;
   }
 
   void enqueue(VcpuIndex vcpu, PcpuId pcpu, Enqueue why) override {
@@ -321,7 +320,10 @@ class RelaxedGang final : public HostScheduler {
   }
 
   // An idle pCPU may have some in its queue, all held back.
-  std::size_t load(PcpuId pcpu) const { return idle_.contains(pcpu) ? 0 : runnable_on(pcpu); }
+  std::size_t load(PcpuId pcpu) const {
+    if (idle_.contains(pcpu)) return 0;
+    return queues_.size(pcpu) + (pcpus_[index_of(pcpu)].picked == kNoVcpu ? 0 : 1);
+  }
 
   // `pcpu` is busy now: whom it was called for, and whoever is left in its queue, may suit an idle pCPU.
   void call_for_leftovers(PcpuId pcpu, VcpuIndex called_for) {
