@@ -147,7 +147,9 @@ void Printer::optional_distribution(std::string_view key, Distribution& value, s
 
 // ---- structure ---------------------------------------------------------------------------------------------
 
-void Printer::name(std::string_view key, std::string& value, std::string_view) { put(key, value); }
+void Printer::name(std::string_view key, std::string& value, std::string_view) {
+  if (!value.empty()) put(key, value);
+}
 
 void Printer::text(std::string_view key, std::string& value, std::string_view) {
   if (!value.empty()) put(key, value);

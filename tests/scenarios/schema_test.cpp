@@ -28,18 +28,19 @@ const std::set<std::string> kOnlyTheLoader{
     // the text, not its values
     "byte_order_mark",
     // duplicates
-    "duplicate_key", "duplicate_lock", "duplicate_task", "duplicate_vm",
+    "duplicate_key", "duplicate_lock", "duplicate_task", "duplicate_vm", "copy_name_taken",
     // sizes of durations
     "beyond_64_bits", "finer_than_picosecond", "too_long", "zero_stop", "warmup_beyond_stop",
     // names that must exist
     "undefined_lock", "undefined_lock_without_locks", "unknown_program", "program_file_above", "program_file_absolute",
     "program_file_missing", "vary_unknown_item", "vary_unknown_path", "vary_into_a_number", "vary_wrong_value",
-    "point_off_the_axes", "calibrated_differs",
+    "point_off_the_axes", "calibrated_differs", "overcommit_no_vm",
     // sums and depths
     "program_in_circles", "program_nested_too_deep", "vary_too_many_points",
     // relations of values
-    "more_pcpus_than_machine", "more_vcpus_than_pcpus", "more_tasks_than_vcpus", "not_native", "two_native_vms",
-    "uniform_reversed", "expect_without_bound", "expect_bounds_crossed", "published_unit", "published_zero"};
+    "more_pcpus_than_machine", "more_vcpus_than_pcpus", "two_native_vms", "native_and_others", "affinity_lists",
+    "affinity_pcpu", "overcommit_no_copy", "overcommit_no_way", "uniform_reversed", "expect_without_bound",
+    "expect_bounds_crossed", "published_unit", "published_zero"};
 
 std::vector<std::filesystem::path> json_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
