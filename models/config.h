@@ -71,6 +71,7 @@ struct VmConfig {
   AffinityConfig affinity;
   std::int64_t weight = 1024;  // of each vCPU in the host's scheduler; 1024 is nice 0
   QuotaConfig quota;
+  double cap = 0;  // limit of the scheduler's own, for those that have one (credit): pCPUs' worth; 0: none
   GuestConfig guest;
   std::vector<TaskConfig> tasks;
 };

@@ -60,8 +60,7 @@ class Simulation::World final : public Vm::Observer {
           } else {
             const std::uint32_t i = index_of(vcpu->id());
             vcpus.push_back(vcpu.get());
-            descriptions.push_back(
-                {number, i, vm.weight, affinity_of(vm.affinity, i, machine_.pcpus()), vm.quota.cpus});
+            descriptions.push_back({number, i, vm.weight, affinity_of(vm.affinity, i, machine_.pcpus()), vm.cap});
           }
         }
         for (const TaskConfig& task : vm.tasks) {

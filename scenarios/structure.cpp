@@ -70,6 +70,7 @@ void describe_vm(VmConfig& vm, ScenarioVisitor& v) {
   v.affinity("affinity", vm.affinity, "any, one_to_one (vCPU i on pCPU i), or one list of pCPUs per vCPU");
   v.integer("weight", vm.weight, {2, 1'000'000}, "of each vCPU in the host's scheduler; 1024 is nice 0");
   v.object("quota", "a hard limit on the VM's CPU time", [&vm](ScenarioVisitor& q) { describe_quota(vm.quota, q); });
+  v.real("cap", vm.cap, {0, kMostPcpus}, "the credit scheduler's own limit, in pCPUs' worth of time; 0: none");
   v.object("guest", "what the VM's kernel is like", [&vm](ScenarioVisitor& g) { describe_guest(vm.guest, g); });
   v.list("tasks", vm.tasks, {.most = kMostTaskGroups, .named = true}, "what the VM runs",
          [&vm](TaskConfig& task, ScenarioVisitor& t) { describe_task(task, vm.guest, t); });

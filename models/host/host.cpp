@@ -207,7 +207,7 @@ bool Host::is_candidate(VcpuIndex vcpu) {
 
 bool Host::on_spin(Vcpu& vcpu) {
   const DirectedYieldParams& rules = assists_.directed_yield;
-  if (!rules.directed) return yield(vcpu);
+  if (!rules.directed || !scheduler_->directs_yields()) return yield(vcpu);
   const VcpuIndex me = vcpu.index();
   Pcpu& pcpu = pcpus_[index_of(vcpu.pcpu())];
   VmRange& vm = vms_[descriptions_[me].vm];

@@ -105,6 +105,8 @@ class HostScheduler {
   // The running `vcpu` asks that the ready `target` run in its stead. False if the scheduler does not honour it, in
   // which case nothing happens; true if the caller now has to give up its pCPU.
   virtual bool yield_to(VcpuIndex vcpu, VcpuIndex target) = 0;
+  // False if a vCPU that spins gives way to anybody instead of to a named sibling.
+  virtual bool directs_yields() const { return true; }
   // The number of vCPUs that run on or wait for `pcpu`.
   virtual std::size_t runnable_on(PcpuId pcpu) const = 0;
   virtual PcpuId queue_of(VcpuIndex vcpu) const = 0;  // REQUIRES that it is ready

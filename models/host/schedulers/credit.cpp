@@ -202,6 +202,7 @@ class Credit final : public HostScheduler {
 
   void yield(VcpuIndex vcpu, PcpuId) override { vcpus_[vcpu].yielded = true; }
   bool yield_to(VcpuIndex, VcpuIndex) override { return false; }
+  bool directs_yields() const override { return false; }
 
   std::size_t runnable_on(PcpuId pcpu) const override {
     return queues_.size(pcpu) + pcpus_[index_of(pcpu)].parked + (host_.running_on(pcpu) == kNoVcpu ? 0 : 1);

@@ -126,6 +126,7 @@ class Gang final : public HostScheduler {
 
   void yield(VcpuIndex, PcpuId) override {}
   bool yield_to(VcpuIndex, VcpuIndex) override { return false; }
+  bool directs_yields() const override { return false; }
 
   std::size_t runnable_on(PcpuId pcpu) const override {
     return pcpus_[index_of(pcpu)].waiting + (host_.running_on(pcpu) == kNoVcpu ? 0 : 1);
