@@ -21,7 +21,7 @@ class Task;
 
 namespace detail {
 void* allocate_frame(Task& task, std::size_t size);
-void free_frame(void* frame, std::size_t size) noexcept;
+void free_frame(void* frame) noexcept;
 }  // namespace detail
 
 class [[nodiscard]] Co {
@@ -64,7 +64,7 @@ struct Co::promise_type {
   static void* operator new(std::size_t size, Object&, Task& self, Rest&...) {
     return detail::allocate_frame(self, size);
   }
-  static void operator delete(void* frame, std::size_t size) noexcept { detail::free_frame(frame, size); }
+  static void operator delete(void* frame) noexcept { detail::free_frame(frame); }
 
   struct FinalAwait {
     bool await_ready() const noexcept { return false; }

@@ -1,53 +1,11 @@
 #include "models/guest/task.h"
 
-#include <algorithm>
-#include <new>
 #include <utility>
 
 #include "models/guest/vm.h"
 #include "sim/check.h"
 
 namespace vcpusim {
-
-namespace {
-constexpr std::size_t kFirstBlock = 1024;  // most programs nest three or four frames
-constexpr std::size_t kAlignment = alignof(std::max_align_t);
-
-struct alignas(kAlignment) FrameHeader {
-  Task* task;
-};
-constexpr std::size_t padded(std::size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
-}  // namespace
-
-void* FrameStack::allocate(std::size_t size) {
-  while (current_ < blocks_.size() && blocks_[current_].size - blocks_[current_].used < size) ++current_;
-  if (current_ == blocks_.size()) {
-    const std::size_t bytes = std::max(size, blocks_.empty() ? kFirstBlock : 2 * blocks_.back().size);
-    blocks_.push_back({std::make_unique<std::byte[]>(bytes), bytes, 0});
-  }
-  Block& block = blocks_[current_];
-  void* const frame = block.memory.get() + block.used;
-  block.used += size;
-  return frame;
-}
-
-void FrameStack::free(void* frame, std::size_t size) noexcept {
-  Block& block = blocks_[current_];
-  block.used -= size;
-  SIM_DCHECK(block.memory.get() + block.used == frame, "coroutine frames freed out of order");
-  while (current_ > 0 && blocks_[current_].used == 0) --current_;
-}
-
-void* detail::allocate_frame(Task& task, std::size_t size) {
-  void* const memory = task.frames_.allocate(sizeof(FrameHeader) + padded(size));
-  ::new (memory) FrameHeader{&task};
-  return static_cast<std::byte*>(memory) + sizeof(FrameHeader);
-}
-
-void detail::free_frame(void* frame, std::size_t size) noexcept {
-  void* const memory = static_cast<std::byte*>(frame) - sizeof(FrameHeader);
-  static_cast<FrameHeader*>(memory)->task->frames_.free(memory, sizeof(FrameHeader) + padded(size));
-}
 
 Task::Task(Vm& vm, Engine& engine, std::uint64_t seed, std::uint32_t index, std::string path)
     : vm_(vm),

@@ -7,10 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "models/guest/co.h"
@@ -25,20 +28,41 @@ namespace vcpusim {
 class GuestLock;
 class Vm;
 
-// Memory for coroutine frames, last in first out.
+// Memory for coroutine frames, last in first out: a bump of a pointer in a block that most programs do not outgrow,
+// beyond that the heap.
 class FrameStack {
  public:
-  void* allocate(std::size_t size);
-  void free(void* frame, std::size_t size) noexcept;
+  // A frame behind the address of its stack, so that whoever frees it finds it.
+  void* allocate(std::size_t size) {
+    const std::size_t bytes = kHeader + padded(size);
+    void* memory;
+    if (bytes <= static_cast<std::size_t>(end_ - top_)) [[likely]] {
+      memory = std::exchange(top_, top_ + bytes);
+    } else {
+      memory = ::operator new(bytes);
+    }
+    ::new (memory) FrameStack* {this};
+    return static_cast<std::byte*>(memory) + kHeader;
+  }
+  static void free(void* frame) noexcept {
+    std::byte* const memory = static_cast<std::byte*>(frame) - kHeader;
+    FrameStack& stack = **reinterpret_cast<FrameStack**>(memory);
+    if (std::greater_equal<>()(memory, stack.block_.get()) && std::less<>()(memory, stack.end_)) [[likely]] {
+      stack.top_ = memory;
+    } else {
+      ::operator delete(memory);
+    }
+  }
 
  private:
-  struct Block {
-    std::unique_ptr<std::byte[]> memory;
-    std::size_t size;
-    std::size_t used;
-  };
-  std::vector<Block> blocks_;
-  std::size_t current_ = 0;
+  static constexpr std::size_t kBlock = 2048;
+  static constexpr std::size_t kAlignment = alignof(std::max_align_t);
+  static constexpr std::size_t padded(std::size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+  static constexpr std::size_t kHeader = kAlignment;  // room for the address of the stack
+
+  std::unique_ptr<std::byte[]> block_ = std::make_unique_for_overwrite<std::byte[]>(kBlock);
+  std::byte* top_ = block_.get();
+  std::byte* const end_ = block_.get() + kBlock;
 };
 
 class Task {
@@ -172,7 +196,6 @@ class Task {
   void alarm() { wake(nullptr); }
   friend void set_innermost(Task& task, Co::Handle innermost) noexcept;
   friend void* detail::allocate_frame(Task& task, std::size_t size);
-  friend void detail::free_frame(void* frame, std::size_t size) noexcept;
 
   struct Run {
     Task& task;
@@ -281,5 +304,8 @@ class Task {
 };
 
 inline void set_innermost(Task& task, Co::Handle innermost) noexcept { task.innermost_ = innermost; }
+
+inline void* detail::allocate_frame(Task& task, std::size_t size) { return task.frames_.allocate(size); }
+inline void detail::free_frame(void* frame) noexcept { FrameStack::free(frame); }
 
 }  // namespace vcpusim
