@@ -181,6 +181,18 @@ TEST(MutexSleepers, LoseNoWakeUpAmongManyWhoSpinAndSleep) {
   EXPECT_GT(lock_time(r, "spin_s"), 100us);
 }
 
+TEST(MutexStandstill, OfSleepersIsFound) {
+  const auto take = [](std::size_t first, std::size_t second) {
+    return Program{hold(first, Program{user(always(1us)), hold(second, always(1us))})};
+  };
+  SimulationConfig config = one_lock("mutex", {{"spin", false}}, {take(0, 1), take(1, 0)});
+  config.vms[0].guest.locks.push_back({"m", {"mutex", {}}});
+  const Results r = simulate_to_the_end(std::move(config));
+  EXPECT_EQ(r.run().ended, RunResult::Ended::kDeadlock);
+  EXPECT_NE(r.run().why.find("vms.g.tasks.t0.0 waits for lock \"m\", held by vms.g.tasks.t1.0"), std::string::npos)
+      << r.run().why;
+}
+
 TEST(MutexNatively, NeedsNoHypervisor) {
   SimulationConfig config = one_lock("mutex", {}, {{hold_for(50us)}, {after(1us), hold_for(1us)}});
   config.vms[0].native = true;

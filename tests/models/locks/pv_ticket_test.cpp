@@ -146,6 +146,19 @@ TEST_P(PvTicket, WithoutContentionCostsAtMostOnePercentMoreThanATicketLock) {
   }
 }
 
+TEST(PvTicketStandstill, OfHaltedWaitersIsFound) {
+  const auto take = [](std::size_t first, std::size_t second) {
+    return Program{hold(first, Program{user(always(1us)), hold(second, always(1us))})};
+  };
+  SimulationConfig config = one_lock("pv_ticket", short_spins("head"), {take(0, 1), take(1, 0)});
+  config.vms[0].guest.locks.push_back({"m", {"pv_ticket", short_spins("tail")}});
+  const Results r = simulate_to_the_end(std::move(config));
+  EXPECT_EQ(r.run().ended, RunResult::Ended::kDeadlock);
+  EXPECT_NE(r.run().why.find("vms.g.tasks.t0.0 waits for lock \"m\", held by vms.g.tasks.t1.0"), std::string::npos)
+      << r.run().why;
+  EXPECT_EQ(lock_count(r, "halts"), 1);
+}
+
 TEST(PvTicketNatively, IsATicketLock) {
   std::vector<std::vector<std::uint32_t>> orders;
   for (const std::string kind : {"ticket", "pv_ticket"}) {
