@@ -245,7 +245,6 @@ class Task {
     }
 
     bool condition() const override { return holds(); }
-    PcpuId polling_pcpu() const override { return task.vcpu_->polling_pcpu(*this); }
     void sees_condition(SimTime at) override { task.vcpu_->poll_succeeds(at); }
     void loses_condition() override { task.vcpu_->poll_fails(); }
   };

@@ -49,7 +49,7 @@ void Vcpu::poll(CacheLine& line, LineWatcher& watcher, std::optional<Duration> b
   current_->op = {GuestOp::Kind::kPoll, {}, &line, &watcher, budget};
   current_->set_activity(Activity::kSpin);
   begin_poll();
-  line.watch(watcher);
+  line.watch(watcher, pcpu_);
   if (attention_) {
     suspend();
     enter();
@@ -96,10 +96,6 @@ Duration Vcpu::ple_window() const {
   return to_duration(window, machine_.config().clock);
 }
 
-PcpuId Vcpu::polling_pcpu(const LineWatcher& watcher) const {
-  return phase_ == Phase::kGuest && current_ != nullptr && current_->op.watcher == &watcher ? pcpu_ : kNoPcpu;
-}
-
 void Vcpu::poll_succeeds(SimTime at) {
   poll_sees_at_ = std::max(at, engine_.now());
   arm_poll();
@@ -141,7 +137,7 @@ void Vcpu::resume_op() {
       break;
     case GuestOp::Kind::kPoll:
       begin_poll();
-      op.line->resume(*op.watcher);
+      op.line->resume(*op.watcher, pcpu_);
       break;
     case GuestOp::Kind::kHalt:
       SIM_CHECK(false, "a halting vCPU does not resume its task");
@@ -166,8 +162,9 @@ void Vcpu::suspend() {
       GuestOp& op = current_->op;
       if (op.kind == GuestOp::Kind::kRun) {
         op.left -= std::min(op.left, work_in(now - phase_since_));
-      } else if (op.kind == GuestOp::Kind::kPoll && op.budget) {
-        *op.budget -= std::min(*op.budget, now - phase_since_);
+      } else if (op.kind == GuestOp::Kind::kPoll) {
+        op.line->pause(*op.watcher);
+        if (op.budget) *op.budget -= std::min(*op.budget, now - phase_since_);
       }
       break;
     }

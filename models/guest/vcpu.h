@@ -115,7 +115,6 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   void poll_succeeds(SimTime at);
   void poll_fails();
   bool poll_succeeded() const { return poll_sees_at_ <= engine_.now(); }
-  PcpuId polling_pcpu(const LineWatcher& watcher) const;
   // The current task waits for something that is not the vCPU's business, or has ended.
   void leave(Task& task);
   // The current task gives way to the other tasks of this vCPU.

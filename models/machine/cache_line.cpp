@@ -6,15 +6,18 @@
 
 namespace vcpusim {
 
-bool CacheLine::shared_by(PcpuId pcpu) const { return std::ranges::find(sharers_, pcpu) != sharers_.end(); }
+inline bool CacheLine::shared_by(PcpuId pcpu) const { return std::ranges::find(sharers_, pcpu) != sharers_.end(); }
 
-Distance CacheLine::farthest_sharer(PcpuId from) const {
+inline Distance CacheLine::farthest_sharer(PcpuId from) const {
   Distance farthest = Distance::kSameCpu;
-  for (const PcpuId sharer : sharers_) farthest = std::max(farthest, machine_->distance(from, sharer));
+  for (const PcpuId sharer : sharers_) {
+    farthest = std::max(farthest, machine_->distance(from, sharer));
+    if (farthest == machine_->diameter()) break;
+  }
   return farthest;
 }
 
-Distance CacheLine::nearest_sharer(PcpuId from) const {
+inline Distance CacheLine::nearest_sharer(PcpuId from) const {
   Distance nearest = Distance::kTwoHops;
   for (const PcpuId sharer : sharers_) {
     nearest = std::min(nearest, machine_->distance(from, sharer));
@@ -23,7 +26,7 @@ Distance CacheLine::nearest_sharer(PcpuId from) const {
   return nearest;
 }
 
-std::optional<CacheLine::Served> CacheLine::hit(PcpuId pcpu, SimTime now) const {
+inline std::optional<CacheLine::Served> CacheLine::hit(PcpuId pcpu, SimTime now) const {
   const auto in = [=](const Tenure& tenure) {
     return tenure.pcpu == pcpu && std::max(now, tenure.from) < tenure.until;
   };
@@ -34,16 +37,14 @@ std::optional<CacheLine::Served> CacheLine::hit(PcpuId pcpu, SimTime now) const 
   return std::nullopt;
 }
 
-SimTime CacheLine::take(Machine::Transfer transfer, SimTime snooped) {
+inline SimTime CacheLine::take(Machine::Transfer transfer, SimTime snooped) {
   latest_.until = snooped;
   return latest_.until + transfer.to_requester;
 }
 
-void CacheLine::begin_tenure(PcpuId pcpu, SimTime from, SimTime now) {
-  if (latest_.until > now && latest_.pcpu != kNoPcpu) {
-    std::erase_if(earlier_, [now](const Tenure& tenure) { return tenure.until <= now; });
-    earlier_.push_back(latest_);
-  }
+inline void CacheLine::begin_tenure(PcpuId pcpu, SimTime from, SimTime now) {
+  if (!earlier_.empty()) std::erase_if(earlier_, [now](const Tenure& tenure) { return tenure.until <= now; });
+  if (latest_.until > now && latest_.pcpu != kNoPcpu) earlier_.push_back(latest_);
   latest_ = {pcpu, from, kNever, ++epoch_};
 }
 
@@ -68,83 +69,85 @@ CacheLine::Served CacheLine::read(PcpuId pcpu) {
   const SimTime now = machine_->engine().now();
   const Duration access = machine_->local_access();
   if (const std::optional<Served> mine = hit(pcpu, now)) return {mine->at + access, mine->epoch};
+  if (shared_by(pcpu)) return {(pcpu == latest_.pcpu ? now : std::max(now, free_at_)) + access, epoch_};
+  return fetch(pcpu, now);
+}
+
+// Queues the read of a core that has no copy.
+inline CacheLine::Served CacheLine::fetch(PcpuId pcpu, SimTime now) {
   SimTime arrives = std::max(now, free_at_);
-  if (sharers_.empty()) {
-    if (latest_.pcpu != kNoPcpu) {
-      const Machine::Transfer transfer = machine_->load(machine_->distance(pcpu, latest_.pcpu));
-      arrives = take(transfer, arrives + transfer.to_holder);
-      sharers_.push_back(latest_.pcpu);
-    }
-  } else if (shared_by(pcpu)) {
-    return {(pcpu == latest_.pcpu ? now : arrives) + access, epoch_};
-  } else {
+  if (!sharers_.empty()) {
     arrives += machine_->load_shared(nearest_sharer(pcpu));
+  } else if (latest_.pcpu != kNoPcpu) {
+    const Machine::Transfer transfer = machine_->load(machine_->distance(pcpu, latest_.pcpu));
+    arrives = take(transfer, arrives + transfer.to_holder);
+    sharers_.push_back(latest_.pcpu);
   }
   sharers_.push_back(pcpu);
   free_at_ = arrives;
-  return {arrives + access, epoch_};
+  return {arrives + machine_->local_access(), epoch_};
 }
 
-void CacheLine::read_for(LineWatcher& watcher, PcpuId pcpu) {
-  const Served copy = read(pcpu);
-  watcher.read_ends_ = copy.at;
-  watcher.copy_epoch_ = copy.epoch;
-}
-
-void CacheLine::tell(LineWatcher& watcher) {
-  const bool holds = watcher.condition();
+inline void CacheLine::tell(Watching& w) {
+  const bool holds = w.watcher->condition();
   if (holds) {
-    watcher.sees_condition(std::max(watcher.read_ends_, machine_->engine().now()));
-  } else if (watcher.promised_) {
-    watcher.loses_condition();
+    w.watcher->sees_condition(w.copy.at);
+  } else if (w.promised) {
+    w.watcher->loses_condition();
   }
-  watcher.promised_ = holds;
+  w.promised = holds;
 }
 
-void CacheLine::written() {
-  const std::size_t n = watchers_.size();
-  if (n == 0) return;
+void CacheLine::tell_watchers() {
   const SimTime now = machine_->engine().now();
+  const std::size_t n = watchers_.size();
   const std::size_t first = first_polled_ < n ? first_polled_ : 0;
   first_polled_ = first + 1;
-  for (std::size_t k = 0; k < n; ++k) {
-    LineWatcher& watcher = *watchers_[first + k < n ? first + k : first + k - n];
-    const PcpuId pcpu = watcher.polling_pcpu();
-    if (pcpu == kNoPcpu) continue;
-    // A writer whose vCPU was preempted in the middle writes late: a copy made since its request is stale as well.
-    if (watcher.copy_epoch_ != epoch_ || watcher.read_ends_ < now) read_for(watcher, pcpu);
-    tell(watcher);
-  }
+  std::size_t i = first;
+  do {
+    Watching& w = watchers_[i];
+    if (w.pcpu != kNoPcpu) {
+      if (w.copy.epoch != epoch_) w.copy = fetch(w.pcpu, now);
+      tell(w);
+    }
+    if (++i == n) i = 0;
+  } while (i != first);
 }
 
 void CacheLine::look_again() {
-  for (LineWatcher* const watcher : watchers_) {
-    if (watcher->polling_pcpu() != kNoPcpu) tell(*watcher);
+  for (Watching& w : watchers_) {
+    if (w.pcpu != kNoPcpu) tell(w);
   }
 }
 
-void CacheLine::watch(LineWatcher& watcher) {
-  watchers_.push_back(&watcher);
-  resume(watcher);
+inline void CacheLine::begin_polling(Watching& w, PcpuId pcpu) {
+  w.pcpu = pcpu;
+  w.copy = read(pcpu);
+  w.promised = false;
+  tell(w);
+}
+
+inline CacheLine::Watching& CacheLine::find(const LineWatcher& watcher) {
+  const auto at = std::ranges::find(watchers_, &watcher, &Watching::watcher);
+  SIM_DCHECK(at != watchers_.end(), "not a watcher of this line");
+  return *at;
+}
+
+void CacheLine::watch(LineWatcher& watcher, PcpuId pcpu) {
+  watchers_.push_back({&watcher, kNoPcpu, {}, false});
+  begin_polling(watchers_.back(), pcpu);
 }
 
 void CacheLine::unwatch(LineWatcher& watcher) {
-  const auto at = std::ranges::find(watchers_, &watcher);
-  SIM_DCHECK(at != watchers_.end(), "not a watcher of this line");
-  watchers_.erase(at);
+  watchers_.erase(watchers_.begin() + (&find(watcher) - watchers_.data()));
 }
 
-void CacheLine::resume(LineWatcher& watcher) {
-  watcher.promised_ = false;
-  const PcpuId pcpu = watcher.polling_pcpu();
-  if (pcpu == kNoPcpu) return;
-  read_for(watcher, pcpu);
-  tell(watcher);
-}
+void CacheLine::pause(LineWatcher& watcher) { find(watcher).pcpu = kNoPcpu; }
+void CacheLine::resume(LineWatcher& watcher, PcpuId pcpu) { begin_polling(find(watcher), pcpu); }
 
 void CacheLine::queue_atomics_of_watchers() {
-  for (const LineWatcher* watcher : watchers_) {
-    if (const PcpuId pcpu = watcher->polling_pcpu(); pcpu != kNoPcpu) own(pcpu, machine_->local_atomic());
+  for (const Watching& w : watchers_) {
+    if (w.pcpu != kNoPcpu) own(w.pcpu, machine_->local_atomic());
   }
 }
 

@@ -34,18 +34,11 @@ class CacheLine;
 class LineWatcher {
  public:
   virtual bool condition() const = 0;           // of the memory that lives on the line; no side effects
-  virtual PcpuId polling_pcpu() const = 0;      // where the poller executes now; kNoPcpu if its vCPU is not running
   virtual void sees_condition(SimTime at) = 0;  // the condition holds; the poller learns of it at `at` unless ...
   virtual void loses_condition() = 0;           // ... this is called before
 
  protected:
   ~LineWatcher() = default;
-
- private:
-  friend class CacheLine;
-  std::uint64_t copy_epoch_ = 0;  // CacheLine::epoch_ of the copy that it has or has queued for
-  SimTime read_ends_ = kNever;
-  bool promised_ = false;  // sees_condition was called and nothing has revoked it
 };
 
 class CacheLine {
@@ -61,15 +54,18 @@ class CacheLine {
 
   // An exclusive request has been served (or, for a store that its core does not wait for, has been queued) and
   // the memory on the line is as it left it: watchers that lose their copy queue up to read it again.
-  void written();
+  void written() {
+    if (!watchers_.empty()) tell_watchers();
+  }
   // What its watchers' conditions look at beside the line has changed: they are evaluated anew, at no cost.
   void look_again();
 
-  // Begins and ends the polling of `watcher`; it must stop before it dies. A watcher that was paused (its vCPU
-  // left the pCPU) polls again from its next pCPU with resume().
-  void watch(LineWatcher& watcher);
+  // `watcher` polls from `pcpu`, until unwatch(), which must come before it dies. In between it may pause, while its
+  // vCPU does not execute guest code, and resume elsewhere.
+  void watch(LineWatcher& watcher, PcpuId pcpu);
   void unwatch(LineWatcher& watcher);
-  void resume(LineWatcher& watcher);
+  void pause(LineWatcher& watcher);
+  void resume(LineWatcher& watcher, PcpuId pcpu);
   std::size_t watchers() const { return watchers_.size(); }
 
   // Occupies the line with the exclusive requests that every running watcher has outstanding, if it polls with
@@ -89,16 +85,25 @@ class CacheLine {
     SimTime at;
     std::uint64_t epoch;
   };
+  struct Watching {
+    LineWatcher* watcher;
+    PcpuId pcpu;    // kNoPcpu: paused
+    Served copy;    // that it has or has queued for
+    bool promised;  // sees_condition was called and nothing has revoked it
+  };
 
   SimTime own(PcpuId pcpu, Duration access);
   Served read(PcpuId pcpu);
+  Served fetch(PcpuId pcpu, SimTime now);
   // When an access of `pcpu` that is made `now` begins, if it finds the line in its own cache, exclusively.
   std::optional<Served> hit(PcpuId pcpu, SimTime now) const;
   // When a transfer from the latest owner arrives, whose snoop gets there at `snooped`.
   SimTime take(Machine::Transfer transfer, SimTime snooped);
   void begin_tenure(PcpuId pcpu, SimTime from, SimTime now);
-  void read_for(LineWatcher& watcher, PcpuId pcpu);
-  void tell(LineWatcher& watcher);
+  void tell_watchers();
+  void begin_polling(Watching& w, PcpuId pcpu);
+  static void tell(Watching& w);
+  Watching& find(const LineWatcher& watcher);
   bool shared_by(PcpuId pcpu) const;
   Distance farthest_sharer(PcpuId from) const;
   Distance nearest_sharer(PcpuId from) const;
@@ -109,7 +114,7 @@ class CacheLine {
   std::vector<Tenure> earlier_;  // those before it that may not have ended, oldest first
   std::vector<PcpuId> sharers_;  // who has (or has queued for) a clean copy since the last exclusive request
   std::uint64_t epoch_ = 1;      // counts exclusive requests: each makes every copy stale
-  std::vector<LineWatcher*> watchers_;
+  std::vector<Watching> watchers_;
   std::size_t first_polled_ = 0;  // rotates: who is first to read a written line is nobody's privilege
 };
 

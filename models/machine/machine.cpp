@@ -15,6 +15,8 @@ Machine::Machine(const MachineConfig& config, std::int64_t pcpus, Engine& engine
     const std::int64_t socket = core / config.cores_per_socket;
     places_.push_back({static_cast<std::uint32_t>(socket), static_cast<std::uint32_t>(core),
                        static_cast<std::uint32_t>(socket / config.directly_linked_sockets)});
+    // The first pCPU is in the first core, socket and group: none is farther from any other than the last one from it.
+    diameter_ = distance(PcpuId{0}, PcpuId{static_cast<std::uint32_t>(cpu)});
   }
   const auto divide = [&](Duration whole) {
     const Duration to_holder{static_cast<std::int64_t>(static_cast<double>(whole.count()) * config.costs.snoop_share)};

@@ -39,6 +39,9 @@ class Machine {
     return p.core == q.core ? Distance::kSameCore : Distance::kSameSocket;
   }
 
+  // The largest distance between any two pCPUs in use.
+  Distance diameter() const { return diameter_; }
+
   // A line transfer, in the two parts that MachineCosts::snoop_share divides it into.
   struct Transfer {
     Duration to_holder;
@@ -71,6 +74,7 @@ class Machine {
   Engine& engine_;
   std::int64_t smt_speed_;  // in thousandths
   std::vector<Place> places_;
+  Distance diameter_ = Distance::kSameCpu;
   std::array<Transfer, kDistances> load_{};
   std::array<Transfer, kDistances> store_{};
   std::array<Duration, kDistances> load_shared_{};

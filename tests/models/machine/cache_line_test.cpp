@@ -60,13 +60,12 @@ class Spinner final : public LineWatcher {
  public:
   Spinner(const bool& flag, PcpuId where) : pcpu(where), flag_(flag) {}
 
-  PcpuId pcpu;
+  const PcpuId pcpu;
   std::optional<SimTime> sees;  // nothing if it does not, or does no longer
   int losses = 0;
 
  private:
   bool condition() const override { return flag_; }
-  PcpuId polling_pcpu() const override { return pcpu; }
   void sees_condition(SimTime when) override { sees = when; }
   void loses_condition() override {
     sees.reset();
@@ -212,7 +211,7 @@ TEST_F(CacheLineTest, AnAccessThatFollowsAQueuedOneOfTheSameCoreWaitsForItAndHit
 
 TEST_F(SpinnersTest, AReleaseInvalidatesTheirCopiesAndTheirReadsQueueUp) {
   served(line_.atomic(kCpu0));
-  for (Spinner* spinner : {&on2_, &on4_, &on6_}) line_.watch(*spinner);
+  for (Spinner* spinner : {&on2_, &on4_, &on6_}) line_.watch(*spinner, spinner->pcpu);
   advance_to(at(1us));
   EXPECT_EQ(on2_.sees, std::nullopt);
   write(kCpu0, true);
@@ -228,7 +227,7 @@ TEST_F(SpinnersTest, AReleaseInvalidatesTheirCopiesAndTheirReadsQueueUp) {
 }
 
 TEST_F(SpinnersTest, NobodyIsAlwaysFirst) {
-  for (Spinner* spinner : {&on2_, &on4_, &on6_}) line_.watch(*spinner);
+  for (Spinner* spinner : {&on2_, &on4_, &on6_}) line_.watch(*spinner, spinner->pcpu);
   std::vector<PcpuId> first;
   for (int k = 0; k < 4; ++k) {
     advance_to(engine_.now() + 1us);
@@ -243,7 +242,7 @@ TEST_F(SpinnersTest, NobodyIsAlwaysFirst) {
 }
 
 TEST_F(SpinnersTest, AWriteThatDoesNotConcernASpinnerMakesItReadAgainAndWait) {
-  line_.watch(on2_);
+  line_.watch(on2_, on2_.pcpu);
   advance_to(at(1us));
   write(kCpu0, false);
   EXPECT_EQ(on2_.sees, std::nullopt);
@@ -254,7 +253,7 @@ TEST_F(SpinnersTest, AWriteThatDoesNotConcernASpinnerMakesItReadAgainAndWait) {
 
 TEST_F(SpinnersTest, ASpinnerThatHasNotReadYetLosesWhatAnotherTakesFirst) {
   served(line_.store(kCpu0));
-  line_.watch(on2_);
+  line_.watch(on2_, on2_.pcpu);
   advance_to(at(1us));
   write(kCpu0, true);
   const SimTime released = engine_.now();
@@ -267,7 +266,7 @@ TEST_F(SpinnersTest, ASpinnerThatHasNotReadYetLosesWhatAnotherTakesFirst) {
 
 TEST_F(SpinnersTest, AStoreThatNobodyWaitsForIsSeenAfterItIsServed) {
   served(line_.store(kCpu0));
-  line_.watch(on2_);
+  line_.watch(on2_, on2_.pcpu);
   advance_to(at(1us));
   const SimTime done = line_.store(kCpu0);
   flag_ = true;
@@ -278,20 +277,19 @@ TEST_F(SpinnersTest, AStoreThatNobodyWaitsForIsSeenAfterItIsServed) {
 
 TEST_F(SpinnersTest, WhoeverIsOffItsPcpuSeesNothingUntilItIsBack) {
   served(line_.store(kCpu0));
-  line_.watch(on2_);
-  on2_.pcpu = kNoPcpu;
+  line_.watch(on2_, on2_.pcpu);
+  line_.pause(on2_);
   advance_to(at(1us));
   write(kCpu0, true);
   EXPECT_EQ(on2_.sees, std::nullopt);
   advance_to(at(2us));
-  on2_.pcpu = kOtherSocket;
-  line_.resume(on2_);
+  line_.resume(on2_, kOtherSocket);
   EXPECT_THAT(on2_.sees, Optional(at(2us + 300ns + 1ns)));
 }
 
 TEST_F(SpinnersTest, SomethingBesideTheLineCostsNoTransfer) {
   served(line_.store(kCpu0));
-  line_.watch(on2_);
+  line_.watch(on2_, on2_.pcpu);
   advance_to(at(1us));
   flag_ = true;
   line_.look_again();
@@ -301,7 +299,7 @@ TEST_F(SpinnersTest, SomethingBesideTheLineCostsNoTransfer) {
 
 TEST_F(SpinnersTest, WithAtomicsTheyKeepTheLineFromItsOwner) {
   served(line_.atomic(kCpu0));
-  for (Spinner* spinner : {&on2_, &on4_}) line_.watch(*spinner);
+  for (Spinner* spinner : {&on2_, &on4_}) line_.watch(*spinner, spinner->pcpu);
   advance_to(at(1us));
   line_.queue_atomics_of_watchers();
   // The first invalidates the copies; the others follow from owner to owner.
