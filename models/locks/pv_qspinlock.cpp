@@ -108,8 +108,9 @@ class PvQspinlock final : public Lock {
       co_await self.load(node->line);
       node = node->next;
       if (node == nullptr) co_return;
-      co_await self.load(node->line);
-      if (node->state == State::kHalted) co_await paravirt_.kick(self, vcpu_of(*node));
+      const bool halted =
+          co_await self.atomic(node->line, [this, node] { return leave_halted(*node, State::kRunning); });
+      if (halted) co_await paravirt_.kick(self, vcpu_of(*node));
     }
   }
 
@@ -151,6 +152,13 @@ class PvQspinlock final : public Lock {
   void set_state(Node& node, State state) {
     node.state = state;
     if (node.next != nullptr) node.next->line.look_again();
+  }
+
+  // A compare-and-swap: whoever takes a node out of its halt does so once only.
+  bool leave_halted(Node& node, State state) {
+    if (node.state != State::kHalted) return false;
+    set_state(node, state);
+    return true;
   }
 
   // What a newcomer does before it queues; `taken` tells whether that is necessary.
@@ -217,9 +225,7 @@ class PvQspinlock final : public Lock {
         if (me.state == State::kHalted) co_await paravirt_.halt(self);
         self.enable_interrupts();
       }
-      co_await self.atomic(me.line, [&] {
-        if (me.state == State::kHalted) set_state(me, State::kRunning);
-      });
+      co_await self.atomic(me.line, [&] { leave_halted(me, State::kRunning); });
       if (me.granted) co_return;
       ++paravirt_.counters().spurious_wakeups;
     }
@@ -261,11 +267,7 @@ class PvQspinlock final : public Lock {
   Co pass_headship(Task& self, Node& successor) {
     self.post(successor.line, [&] { successor.granted = true; });
     const State wanted = kick_at_lock_time_ ? State::kRunning : State::kHashed;
-    const bool halted = co_await self.atomic(successor.line, [&] {
-      if (successor.state != State::kHalted) return false;
-      set_state(successor, wanted);
-      return true;
-    });
+    const bool halted = co_await self.atomic(successor.line, [&] { return leave_halted(successor, wanted); });
     if (!halted) co_return;
     if (kick_at_lock_time_) {
       co_await paravirt_.kick(self, vcpu_of(successor));

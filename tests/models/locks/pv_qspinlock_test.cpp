@@ -255,6 +255,19 @@ TEST(PvQspinlockKickAhead, KicksSoManyBehindTheHead) {
   }
 }
 
+// The woken vCPUs take 10 us to run, while sections of 100 ns come and go.
+TEST(PvQspinlockKickAhead, KicksNobodyTwice) {
+  std::vector<Program> programs{{hold_for(100us)}};
+  for (int i = 0; i < 7; ++i) programs.push_back({after((i + 1) * 2us), hold_for(100ns)});
+  SimulationConfig config =
+      one_lock("pv_qspinlock", short_spins({{"kick_ahead", std::int64_t{6}}, {"steal", std::string("once")}}),
+               std::move(programs));
+  config.host.machine.costs.transitions.idle_wake = 10us;
+  const Results r = simulate_to_the_end(config);
+  EXPECT_EQ(lock_count(r, "halts"), 7);
+  EXPECT_EQ(lock_count(r, "kicks"), 7);
+}
+
 TEST(PvQspinlockKickAhead, ItsLevelFollowsTheNumberOfVcpus) {
   const Params params = short_spins({{"kick_ahead", std::int64_t{-1}}, {"steal", std::string("once")}});
   for (const auto& [vcpus, level] :
