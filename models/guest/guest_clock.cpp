@@ -11,6 +11,7 @@ void GuestClock::start() {
 }
 
 void GuestClock::stop() {
+  if (!exists()) return;
   pending_ = false;
   engine_.cancel(timer_);
 }

@@ -42,7 +42,7 @@ class GuestClock {
       : period_(period),
         offset_(offset),
         engine_(engine),
-        timer_(engine.add_timer<&GuestClock::expire>(*this)),
+        timer_(period > Duration::zero() ? engine.add_timer<&GuestClock::expire>(*this) : Engine::TimerId{}),
         owner_(owner) {}
 
   bool exists() const { return period_ > Duration::zero(); }

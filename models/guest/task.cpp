@@ -8,12 +8,7 @@
 namespace vcpusim {
 
 Task::Task(Vm& vm, Engine& engine, std::uint64_t seed, std::uint32_t index, std::string path)
-    : vm_(vm),
-      engine_(engine),
-      index_(index),
-      path_(std::move(path)),
-      alarm_(engine.add_timer<&Task::alarm>(*this)),
-      random_(seed, path_, "program") {}
+    : vm_(vm), engine_(engine), index_(index), path_(std::move(path)), random_(seed, path_, "program") {}
 
 Task::~Task() { program_.reset(); }
 
@@ -37,9 +32,14 @@ void Task::wake(Task* from) {
   vm_.place(*this).enqueue(*this, waker);
 }
 
+void Task::wake_after(Duration span) {
+  if (!alarm_) alarm_ = engine_.add_timer<&Task::alarm>(*this);
+  engine_.schedule(*alarm_, now() + span);
+}
+
 std::optional<std::string> Task::stuck() const {
   if (off_vcpu_) {
-    if (engine_.pending(alarm_)) return std::nullopt;
+    if (alarm_ && engine_.pending(*alarm_)) return std::nullopt;
     if (waiting_for_ == nullptr) return "blocks until others arrive";
   } else if (op.kind == GuestOp::Kind::kHalt) {
     const bool interruptible = interrupts_off == 0 && vm_.config().guest.tick > Duration::zero();

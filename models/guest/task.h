@@ -194,6 +194,7 @@ class Task {
 
  private:
   void alarm() { wake(nullptr); }
+  void wake_after(Duration span);
   friend void set_innermost(Task& task, Co::Handle innermost) noexcept;
   friend void* detail::allocate_frame(Task& task, std::size_t size);
 
@@ -256,7 +257,7 @@ class Task {
     void await_suspend(Co::Handle) const {
       task.suspended_ = true;
       task.off_vcpu_ = true;
-      if (span) task.engine_.schedule(task.alarm_, task.now() + *span);
+      if (span) task.wake_after(*span);
       task.wait.spin_before -= task.vcpu_->time(Activity::kSpin);
       task.vcpu_->leave(task);
     }
@@ -288,7 +289,7 @@ class Task {
   Engine& engine_;
   std::uint32_t index_;
   std::string path_;
-  Engine::TimerId alarm_;
+  std::optional<Engine::TimerId> alarm_;  // once it has slept
   RandomStream random_;
   Vcpu* vcpu_ = nullptr;
   Activity activity_ = Activity::kUser;
