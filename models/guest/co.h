@@ -8,12 +8,19 @@
 // come from that task's own stack: coroutines of one task nest strictly, so a frame costs a pointer bump and no
 // heap allocation. A task drives its innermost coroutine in a loop (no symmetric transfer), so a long program
 // of operations that never suspend uses no stack, in any build type.
+//
+// A function that does a single thing need not be a coroutine. It returns what it would await, which is converted:
+// `return self.store(line, effect);`.
 #pragma once
 
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <new>
+#include <type_traits>
 #include <utility>
+
+#include "sim/time.h"
 
 namespace vcpusim {
 
@@ -29,21 +36,39 @@ class [[nodiscard]] Co {
   struct promise_type;
   using Handle = std::coroutine_handle<promise_type>;
 
-  Co(Co&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  // One step: executes for `span`, then calls `then`, which may hold two pointers.
+  template <class Then>
+  Co(Task& self, Duration span, Then then) : step_{&self, span, [](void* t) { (*static_cast<Then*>(t))(); }, {}} {
+    static_assert(std::is_trivially_copyable_v<Then> && sizeof(Then) <= sizeof(step_.closure));
+    ::new (step_.closure) Then(then);
+  }
+
+  Co(Co&& other) noexcept : handle_(std::exchange(other.handle_, {})), step_(other.step_) {}
   Co& operator=(Co&&) = delete;
   ~Co() {
     if (handle_) handle_.destroy();
   }
 
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(Handle caller) const noexcept;
-  void await_resume() const noexcept {}
+  bool await_ready() const;
+  void await_suspend(Handle caller) const;
+  void await_resume() {
+    if (!handle_) step_.then(step_.closure);
+  }
 
-  Handle handle() const { return handle_; }
+  Handle handle() const { return handle_; }  // null if it is one step
 
  private:
+  struct Step {
+    Task* self;
+    Duration span;
+    void (*then)(void*);
+    alignas(void*) std::byte closure[2 * sizeof(void*)];
+  };
+
   explicit Co(Handle handle) : handle_(handle) {}
+
   Handle handle_;
+  Step step_;  // unless there is a coroutine
 };
 
 // Makes `innermost` the coroutine that its task continues with.
@@ -81,10 +106,5 @@ struct Co::promise_type {
   Task& task;
   Handle caller{};
 };
-
-inline void Co::await_suspend(Handle caller) const noexcept {
-  handle_.promise().caller = caller;
-  set_innermost(handle_.promise().task, handle_);
-}
 
 }  // namespace vcpusim

@@ -75,8 +75,12 @@ class Task {
 
   // ---- for guest code -------------------------------------------------------------------------------------
 
-  // Executes for `span` of CPU time.
+  // Executes for `span` of CPU time; then, as all of what a function does, calls `then`.
   auto run(Duration span) { return Run{*this, span}; }
+  template <class Then>
+  Co run(Duration span, Then then) {
+    return Co(*this, span, then);
+  }
 
   // Loads from, or takes exclusive ownership of, a cache line. When the line has been granted, `effect` is applied
   // to the memory on it, and what it returns is the result of the co_await.
@@ -195,17 +199,20 @@ class Task {
  private:
   void alarm() { wake(nullptr); }
   void wake_after(Duration span);
+  friend class Co;
   friend void set_innermost(Task& task, Co::Handle innermost) noexcept;
   friend void* detail::allocate_frame(Task& task, std::size_t size);
+
+  void run_for(Duration span) {
+    suspended_ = true;
+    vcpu_->run_for(span);
+  }
 
   struct Run {
     Task& task;
     Duration span;
     bool await_ready() const { return task.vcpu_->run_ahead(span); }
-    void await_suspend(Co::Handle) const {
-      task.suspended_ = true;
-      task.vcpu_->run_for(span);
-    }
+    void await_suspend(Co::Handle) const { task.run_for(span); }
     void await_resume() const {}
   };
 
@@ -213,6 +220,12 @@ class Task {
   struct Write : Run {
     CacheLine& line;
     Effect effect;
+    operator Co() const {
+      return Co(this->task, this->span, [to = &line, effect = effect] {
+        effect();
+        to->written();
+      });
+    }
     auto await_resume() {
       if constexpr (std::is_void_v<std::invoke_result_t<Effect>>) {
         effect();
@@ -304,6 +317,16 @@ class Task {
 };
 
 inline void set_innermost(Task& task, Co::Handle innermost) noexcept { task.innermost_ = innermost; }
+
+inline bool Co::await_ready() const { return !handle_ && step_.self->vcpu_->run_ahead(step_.span); }
+inline void Co::await_suspend(Handle caller) const {
+  if (handle_) {
+    handle_.promise().caller = caller;
+    set_innermost(handle_.promise().task, handle_);
+  } else {
+    step_.self->run_for(step_.span);
+  }
+}
 
 inline void* detail::allocate_frame(Task& task, std::size_t size) { return task.frames_.allocate(size); }
 inline void detail::free_frame(void* frame) noexcept { FrameStack::free(frame); }

@@ -27,7 +27,7 @@ class IdealLock final : public Lock {
   }
 
   Co release(Task& self) override {
-    co_await self.store(word_, [this] { held_ = false; });
+    return self.store(word_, [this] { held_ = false; });
   }
 
   bool fair() const override { return false; }

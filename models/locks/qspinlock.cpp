@@ -60,7 +60,7 @@ class Qspinlock final : public Lock {
   }
 
   Co release(Task& self) override {
-    co_await self.store(line_, [this] { word_.locked = false; });
+    return self.store(line_, [this] { word_.locked = false; });
   }
 
   bool fair() const override { return true; }

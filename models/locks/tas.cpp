@@ -26,7 +26,7 @@ class TasLock final : public Lock {
 
   Co release(Task& self) override {
     word_.queue_atomics_of_watchers();
-    co_await self.store(word_, [this] { held_ = false; });
+    return self.store(word_, [this] { held_ = false; });
   }
 
   bool fair() const override { return false; }

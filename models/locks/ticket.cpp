@@ -23,7 +23,7 @@ class TicketLock final : public Lock {
   }
 
   Co release(Task& self) override {
-    co_await self.store(word_, [this] { ++head_; });
+    return self.store(word_, [this] { ++head_; });
   }
 
   bool fair() const override { return true; }

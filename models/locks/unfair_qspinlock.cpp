@@ -65,7 +65,7 @@ class UnfairQspinlock final : public Lock {
   }
 
   Co release(Task& self) override {
-    co_await self.store(line_, [this] { locked_ = false; });
+    return self.store(line_, [this] { locked_ = false; });
   }
 
   bool fair() const override { return false; }

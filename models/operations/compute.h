@@ -16,8 +16,7 @@ class Compute : public Operation {
 
   Co run(Task& self) const final {
     const Activity before = self.set_activity(activity_);
-    co_await self.run(span_.draw(self.random()));
-    self.set_activity(before);
+    return self.run(span_.draw(self.random()), [&self, before] { self.set_activity(before); });
   }
 
  private:
