@@ -77,7 +77,7 @@ void Host::on_timer(Pcpu& pcpu) {
   if (pcpu.running != kNoVcpu) {
     Quota* const quota = quota_of(pcpu.running);
     if (quota != nullptr && quota->available(pcpu.id) == Duration::zero()) {
-      quota->throttle(pcpu.running);
+      quota->throttle(pcpu.running, true);
       leave(pcpu, HostState::kThrottled);
       return;
     }
@@ -109,7 +109,7 @@ void Host::run_next(Pcpu& pcpu, VcpuIndex previous) {
     Quota* const quota = quota_of(next);
     if (quota == nullptr || quota->available(pcpu.id) > Duration::zero()) break;
     states_[next] = HostState::kThrottled;
-    quota->throttle(next);
+    quota->throttle(next, next == previous);
     if (next != previous) vcpus_[next]->wait_changed(HostState::kThrottled);
     next = scheduler_->pick(pcpu.id);
   }

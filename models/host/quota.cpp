@@ -41,7 +41,10 @@ void Quota::give_back(PcpuId pcpu) {
 void Quota::refill() {
   pool_ = quota_;
   engine_.schedule(timer_, engine_.now() + config_.period);
-  for (const VcpuIndex vcpu : std::exchange(throttled_, {})) release_(vcpu);
+  std::vector<VcpuIndex> released = std::exchange(waiters_, {});
+  released.insert(released.end(), spenders_.begin(), spenders_.end());
+  spenders_.clear();
+  for (const VcpuIndex vcpu : released) release_(vcpu);
 }
 
 }  // namespace vcpusim

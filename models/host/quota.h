@@ -19,13 +19,15 @@ namespace vcpusim {
 
 class Quota {
  public:
-  // `release` is called for each throttled vCPU at the refill.
+  // `release` is called for each throttled vCPU at the refill: first for those that had no part of what is used up, so
+  // that a scheduler that goes by the order of arrival lets all have their turn.
   Quota(const QuotaConfig& config, std::uint32_t pcpus, Engine& engine, std::function<void(VcpuIndex)> release);
 
   // Time left on `pcpu`, after taking a slice from the pool if there was none. Zero: the vCPU must be throttled.
   Duration available(PcpuId pcpu);
   void use(PcpuId pcpu, Duration ran) { local_[index_of(pcpu)] -= ran; }
-  void throttle(VcpuIndex vcpu) { throttled_.push_back(vcpu); }
+  // `has_run`: it is the one that ran until now, not one that was to follow.
+  void throttle(VcpuIndex vcpu, bool has_run) { (has_run ? spenders_ : waiters_).push_back(vcpu); }
   // The VM runs nothing more on `pcpu` for now.
   void give_back(PcpuId pcpu);
 
@@ -39,7 +41,8 @@ class Quota {
   std::function<void(VcpuIndex)> release_;
   Duration pool_;
   std::vector<Duration> local_;
-  std::vector<VcpuIndex> throttled_;
+  std::vector<VcpuIndex> waiters_;   // throttled before they could run ...
+  std::vector<VcpuIndex> spenders_;  // ... and after
 };
 
 }  // namespace vcpusim
