@@ -47,7 +47,13 @@ std::optional<std::string> Task::stuck() const {
   } else if (op.kind != GuestOp::Kind::kPoll || op.budget || op.watcher->condition()) {
     return std::nullopt;
   }
-  if (waiting_for_ == nullptr) return "spins for an answer of other vCPUs";
+  if (waiting_for_ == nullptr) {
+    // A vCPU that is called answers as soon as it runs, unless its task does not let it.
+    if (std::ranges::none_of(vm_.vcpus(), [](const auto& vcpu) { return vcpu->keeps_calls_waiting(); })) {
+      return std::nullopt;
+    }
+    return "spins for an answer of other vCPUs";
+  }
   const Task* const owner = waiting_for_->owner();
   return "waits for lock \"" + waiting_for_->name() + "\", " +
          (owner == nullptr ? "which nobody holds"

@@ -96,6 +96,8 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   bool is_running() const { return state_ == HostState::kRunning; }
   bool is_idle() const { return current_ == nullptr && queue_.empty(); }
   bool in_guest_mode() const { return phase_ == Phase::kGuest; }
+  // It has been called, and its task has interrupts disabled.
+  bool keeps_calls_waiting() const { return !ipis_.empty() && !interrupts_enabled(); }
 
   // Exactly one of these is called, before anything runs.
   void run_natively_on(PcpuId pcpu, Cores& cores);  // no hypervisor: it has the pCPU for good
