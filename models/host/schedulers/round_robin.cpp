@@ -6,8 +6,9 @@
 //             queue that may run on it
 // Leaves out  priorities, periodic balancing
 // Shows       exact shares and bounded delays: k busy vCPUs of equal weight wait k - 1 quanta for the next one
-// yield_to    moves the target to the head of its queue, if it waits for the caller's pCPU; the caller goes to the
-//             tail
+// yield_to    moves the target to the head of its queue, if it waits for the caller's pCPU, for the rest of the
+// caller's
+//             quantum; the caller goes to the tail
 #include <algorithm>
 #include <deque>
 #include <vector>
@@ -92,6 +93,8 @@ class RoundRobin final : public HostScheduler {
     auto& queue = queues_[index_of(pcpu)];
     std::erase(queue, target);
     queue.push_front(target);
+    // Otherwise two vCPUs that yield to each other would keep all others waiting for ever.
+    vcpus_[target].ran = vcpus_[vcpu].ran;
     return true;
   }
 
