@@ -92,6 +92,9 @@ struct SimulationConfig {
   std::string name;
   std::uint64_t seed = 1;
   StopConfig stop;
+  // Tasks of different VMs are first queued in random order. In the order of the scenario, the vCPUs of a VM would get
+  // their first turns together, and go on so: guests would be scheduled like gangs.
+  bool random_start = true;
   Duration warmup{};  // metrics cover what happens after this prefix
   HostConfig host;
   std::vector<VmConfig> vms;

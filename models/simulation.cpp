@@ -106,12 +106,10 @@ class Simulation::World final : public Vm::Observer {
   }
 
  private:
-  // Tasks of different VMs are queued in random order: as their vCPUs' first turns come, so they go on, and guests that
-  // were started one after the other would be scheduled like gangs.
   void start() {
     std::vector<Task*> order;
     for (const auto& vm : vms_) vm->start_tasks(order);
-    if (vms_.size() > 1) {
+    if (config_.random_start && vms_.size() > 1) {
       RandomStream random(config_.seed, "host", "start");
       for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
     }

@@ -117,6 +117,8 @@ void describe(Scenario& s, ScenarioVisitor& v) {
   // The host comes before anything that may be given in cycles of its clock.
   v.object("host", "the hardware and the hypervisor", [&](ScenarioVisitor& h) { describe_host(simulation.host, h); });
   v.object("stop", "when the run ends", [&](ScenarioVisitor& o) { describe_stop(simulation.stop, o); });
+  v.flag("random_start", simulation.random_start,
+         "tasks of different VMs are first queued in random order, not as they stand here: guests are no gangs");
   v.duration("warmup", simulation.warmup, kAnyDuration, "the metrics cover what happens after this time");
   v.shared_programs("programs", "programs that tasks and bodies name");
   v.list("vms", simulation.vms, {.most = kMostVms, .named = true, .least = 1}, "the virtual machines", describe_vm);

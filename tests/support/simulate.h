@@ -58,6 +58,7 @@ inline VmConfig pinned(VmConfig vm, const std::vector<std::int64_t>& pcpus) {
 
 inline SimulationConfig host(std::string scheduler, std::int64_t pcpus, std::vector<VmConfig> vms) {
   SimulationConfig config;
+  config.random_start = false;  // who comes first is part of what a test says
   config.name = "test";
   config.host.machine = find_machine_kind("ideal")->make();
   config.host.pcpus = pcpus;
