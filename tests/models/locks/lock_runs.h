@@ -46,6 +46,7 @@ inline SimulationConfig one_lock(const std::string& kind, const Params& params, 
 // A second guest, busy for ever, on one pCPU of the first.
 inline void add_rival(SimulationConfig& config, std::int64_t pcpu, Duration quantum) {
   config.vms.push_back(pinned(guest("rival", 1, busy()), {pcpu}));
+  config.random_start = true;  // the rival has the first turn with this seed
   config.host.scheduler.params["quantum"] = quantum;
 }
 
