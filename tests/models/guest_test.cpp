@@ -140,7 +140,7 @@ TEST(GuestScheduler, ATaskThatWakesOnAVcpuOffItsPcpuWaitsForIt) {
   sleeper.tasks.push_back({"t1", 1, busy()});
   sleeper.guest.tick = 1ms;
   sleeper.guest.timeslice = 4ms;
-  SimulationConfig config = host("round_robin", 1, {sleeper, guest("hog", 1, busy())});
+  SimulationConfig config = host("round_robin", 1, {sleeper, guest("hog", 1, {sleep(always(1us)), user(always(1s))})});
   config.host.scheduler.params["quantum"] = Duration(10ms);
   const Results r = simulate(config, 100ms);
   // At its return at 20 ms its slice is long used up: the pending tick switches at once.
@@ -212,17 +212,17 @@ TEST(Ipi, AHaltedTargetIsWokenForIt) {
 }
 
 TEST(Ipi, ATargetThatWaitsForAPcpuAddsItsWholeSchedulingDelay) {
-  // vCPU 1 shares pCPU 1 with a hog that has the first quantum, 100 ms; vCPU 2 runs.
+  // vCPU 1 shares pCPU 1 with a hog that begins earlier and has a quantum of 100 ms; vCPU 2 runs.
   VmConfig vm = guest("g", 3, {});
   vm.tasks.clear();
   vm.tasks.push_back({"caller", 1, caller(2)});
-  vm.tasks.push_back({"target", 2, busy()});
+  vm.tasks.push_back({"target", 2, {sleep(always(20us)), user(always(1s))}});
   vm.affinity = {AffinityConfig::Rule::kLists, {{0}, {1}, {2}}};
-  SimulationConfig config = host("round_robin", 3, {pinned(guest("hog", 1, busy()), {1}), vm});
-  charge_for_interrupts(config);
-  config.host.machine.costs.transitions.idle_wake = Duration::zero();
+  const VmConfig hog = guest("hog", 1, {sleep(always(10us)), user(always(1s))});
+  SimulationConfig config = host("round_robin", 3, {pinned(hog, {1}), vm});
+  config.host.machine.costs.transitions.ipi_handler = 1us;
   const Results r = simulate(config, 300ms);
-  EXPECT_EQ(ends(r), (Ends{100ms + 11us + 1ms}));
+  EXPECT_EQ(ends(r), (Ends{10us + 100ms + 11us + 1ms}));
   EXPECT_EQ(r.count("host.exits.ipi"), 3);  // two sent, one taken while running
 }
 
@@ -292,6 +292,25 @@ TEST(Standstill, ABarrierThatCannotOpenEndsTheRun) {
   const Results r = simulate_to_the_end(config, 1000s);
   EXPECT_EQ(r.run().ended, RunResult::Ended::kDeadlock);
   EXPECT_NE(r.run().why.find("vms.g.tasks.t0.0"), std::string::npos) << r.run().why;
+}
+
+TEST(Standstill, AnAnswerThatIsOnItsWayIsNone) {
+  // Whenever a run is looked at, the only task waits for a vCPU that waits for its pCPU.
+  VmConfig vm = guest("g", 2, {});
+  vm.tasks.clear();
+  vm.tasks.push_back({"caller", 1, {repeat(3, {ipi(1, always(10us))})}});
+  SimulationConfig config = host("round_robin", 1, {vm, guest("hog", 1, {user(always(12s))})});
+  config.host.scheduler.params["quantum"] = Duration(5s);
+  const Results r = simulate_to_the_end(config);
+  EXPECT_EQ(r.run().ended, RunResult::Ended::kWorkloadsDone) << r.run().why;
+}
+
+TEST(Standstill, ACallToAVcpuThatWaitsForTheCallerWithInterruptsDisabledIsOne) {
+  const Program caller = {hold(0, {user(always(1ms)), ipi(1, always(10us))})};
+  const Results r =
+      simulate_to_the_end(alone(2, {caller, {user(always(500us)), hold_irqs_off(0, always(1us))}}), 1000s);
+  EXPECT_EQ(r.run().ended, RunResult::Ended::kDeadlock);
+  EXPECT_NE(r.run().why.find("vms.g.tasks.t0.0 spins for an answer"), std::string::npos) << r.run().why;
 }
 
 }  // namespace

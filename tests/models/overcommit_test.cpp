@@ -29,11 +29,10 @@ Results guests(const std::string& scheduler, const std::string& lock, std::int64
 }
 
 class FairLocksUnder : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, FairLocksUnder, ::testing::Values("round_robin", "cfs", "eevdf", "credit"),
+INSTANTIATE_TEST_SUITE_P(Kinds, FairLocksUnder, ::testing::Values("round_robin", "cfs", "eevdf"),
                          [](const auto& scheduler) { return scheduler.param; });
 
 TEST_P(FairLocksUnder, AreAsGoodAsUnfairOnesWithoutOvercommit) {
-  if (find_scheduler_kind(GetParam()) == nullptr) GTEST_SKIP();
   const Results ticket = guests(GetParam(), "ticket", 1, 2'000);
   const Results ttas = guests(GetParam(), "ttas", 1, 2'000);
   EXPECT_NEAR(ticket.number("vms.g.elapsed_s") / ttas.number("vms.g.elapsed_s"), 1, 0.05);
@@ -42,7 +41,6 @@ TEST_P(FairLocksUnder, AreAsGoodAsUnfairOnesWithoutOvercommit) {
 }
 
 TEST_P(FairLocksUnder, CollapseWithTwoGuestsForTheTimeThatTheLockIsKeptForWhoeverDoesNotRun) {
-  if (find_scheduler_kind(GetParam()) == nullptr) GTEST_SKIP();
   const Results ticket = guests(GetParam(), "ticket", 2, 2'000);
   const Results ttas = guests(GetParam(), "ttas", 2, 2'000);
   ASSERT_EQ(ticket.run().ended, RunResult::Ended::kWorkloadsDone);
