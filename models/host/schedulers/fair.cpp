@@ -82,7 +82,8 @@ FairScheduler::FairScheduler(HostView& host, const FairParams& params)
 
 SimTime FairScheduler::tick_at_or_after(PcpuId pcpu, SimTime time) const {
   // kernel/time/tick-sched.c: half a period, divided by the number of CPUs.
-  const std::int64_t skew = params_.tick_skew ? (tick_ / 2 / queues_.size() * index_of(pcpu)).count() : 0;
+  const std::int64_t skew =
+      params_.tick_skew ? (tick_ / 2 / std::ssize(queues_) * std::int64_t{index_of(pcpu)}).count() : 0;
   const std::int64_t since = time.time_since_epoch().count() - skew;
   const std::int64_t ticks = since <= 0 ? 0 : (since + tick_.count() - 1) / tick_.count();
   return kTimeZero + Duration{skew} + ticks * tick_;
