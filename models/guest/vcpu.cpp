@@ -571,6 +571,7 @@ void Vcpu::account(Activity activity) {
   spent_[static_cast<std::size_t>(activity_)] += now - activity_since_;
   activity_since_ = now;
   activity_ = activity;
+  if (!grace_periods_.empty() && activity == Activity::kUser && !clock_.exists()) report_quiescent();
 }
 
 Duration Vcpu::time(Activity activity) const {

@@ -121,10 +121,7 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   void leave(Task& task);
   // The current task gives way to the other tasks of this vCPU.
   void yield_task();
-  void guest_does(Activity activity) {
-    account(activity);
-    if (!grace_periods_.empty() && activity == Activity::kUser && !clock_.exists()) report_quiescent();
-  }
+  void guest_does(Activity activity) { account(activity); }
   // Halts until kick() or, if they are enabled, an interrupt; at once if it has been kicked since it halted last.
   void halt_current();
   // Leaves guest mode for a hypercall that costs `cost` beside the exit. The time passes when the task waits next.
