@@ -74,11 +74,4 @@ void Task::vcpu_resumed(SimTime stopped_at) {
   if (waiting_for_ != nullptr && stopped_at != kNever) waiting_for_->waiter_resumed(*this, stopped_at);
 }
 
-Activity Task::set_activity(Activity activity) {
-  const Activity before = activity_;
-  activity_ = activity;
-  vcpu_->guest_does(activity);
-  return before;
-}
-
 }  // namespace vcpusim

@@ -155,7 +155,11 @@ class Task {
   RandomStream& random() { return random_; }
 
   // What the time of this task is accounted to from now on. Returns what it was.
-  Activity set_activity(Activity activity);
+  Activity set_activity(Activity activity) {
+    const Activity before = std::exchange(activity_, activity);
+    vcpu_->guest_does(activity);
+    return before;
+  }
   Activity activity() const { return activity_; }
 
   // ---- progress, for operations and metrics ---------------------------------------------------------------

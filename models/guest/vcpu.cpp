@@ -566,14 +566,6 @@ void Vcpu::core_shared(bool shared) {
 
 // ---- accounting -----------------------------------------------------------------------------------------------
 
-void Vcpu::account(Activity activity) {
-  const SimTime now = engine_.now();
-  spent_[static_cast<std::size_t>(activity_)] += now - activity_since_;
-  activity_since_ = now;
-  activity_ = activity;
-  if (!grace_periods_.empty() && activity == Activity::kUser && !clock_.exists()) report_quiescent();
-}
-
 Duration Vcpu::time(Activity activity) const {
   Duration total = spent_[static_cast<std::size_t>(activity)];
   if (activity == activity_) total += engine_.now() - activity_since_;

@@ -218,7 +218,13 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   Duration ple_window() const;
   void begin_poll();
   void awake();
-  void account(Activity activity);
+  void account(Activity activity) {
+    const SimTime now = engine_.now();
+    spent_[static_cast<std::size_t>(activity_)] += now - activity_since_;
+    activity_since_ = now;
+    activity_ = activity;
+    if (!grace_periods_.empty() && activity == Activity::kUser && !clock_.exists()) report_quiescent();
+  }
   void tell_lookers();
   bool in_preemptible_user_mode() const;
   void report_quiescent();

@@ -26,15 +26,12 @@ inline Distance CacheLine::nearest_sharer(PcpuId from) const {
   return nearest;
 }
 
-inline std::optional<CacheLine::Served> CacheLine::hit(PcpuId pcpu, SimTime now) const {
-  const auto in = [=](const Tenure& tenure) {
-    return tenure.pcpu == pcpu && std::max(now, tenure.from) < tenure.until;
-  };
-  if (in(latest_)) return Served{std::max(now, latest_.from), latest_.epoch};
+inline const CacheLine::Tenure* CacheLine::tenure_of(PcpuId pcpu, SimTime now) const {
+  if (latest_.serves(pcpu, now)) return &latest_;
   for (const Tenure& tenure : earlier_) {
-    if (in(tenure)) return Served{std::max(now, tenure.from), tenure.epoch};
+    if (tenure.serves(pcpu, now)) return &tenure;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 inline SimTime CacheLine::take(Machine::Transfer transfer, SimTime snooped) {
@@ -50,7 +47,7 @@ inline void CacheLine::begin_tenure(PcpuId pcpu, SimTime from, SimTime now) {
 
 SimTime CacheLine::own(PcpuId pcpu, Duration access) {
   const SimTime now = machine_->engine().now();
-  if (const std::optional<Served> mine = hit(pcpu, now)) return mine->at + access;
+  if (const Tenure* const mine = tenure_of(pcpu, now)) return mine->start(now) + access;
   SimTime arrives = std::max(now, free_at_);
   if (!sharers_.empty()) {
     const Machine::Transfer transfer = machine_->store(farthest_sharer(pcpu));
@@ -68,7 +65,7 @@ SimTime CacheLine::own(PcpuId pcpu, Duration access) {
 CacheLine::Served CacheLine::read(PcpuId pcpu) {
   const SimTime now = machine_->engine().now();
   const Duration access = machine_->local_access();
-  if (const std::optional<Served> mine = hit(pcpu, now)) return {mine->at + access, mine->epoch};
+  if (const Tenure* const mine = tenure_of(pcpu, now)) return {mine->start(now) + access, mine->epoch};
   if (shared_by(pcpu)) return {(pcpu == latest_.pcpu ? now : std::max(now, free_at_)) + access, epoch_};
   return fetch(pcpu, now);
 }
@@ -103,15 +100,16 @@ void CacheLine::tell_watchers() {
   const std::size_t n = watchers_.size();
   const std::size_t first = first_polled_ < n ? first_polled_ : 0;
   first_polled_ = first + 1;
-  std::size_t i = first;
-  do {
-    Watching& w = watchers_[i];
-    if (w.pcpu != kNoPcpu) {
+  const auto pass = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      Watching& w = watchers_[i];
+      if (w.pcpu == kNoPcpu) continue;
       if (w.copy.epoch != epoch_) w.copy = fetch(w.pcpu, now);
       tell(w);
     }
-    if (++i == n) i = 0;
-  } while (i != first);
+  };
+  pass(first, n);
+  pass(0, first);
 }
 
 void CacheLine::look_again() {

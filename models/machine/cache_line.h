@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "models/machine/machine.h"
@@ -79,6 +78,9 @@ class CacheLine {
     SimTime from;
     SimTime until;        // when the snoop of the next transfer arrives; kNever if none is queued
     std::uint64_t epoch;  // its number among the exclusive requests
+
+    SimTime start(SimTime now) const { return std::max(now, from); }  // of an access that is made `now`
+    bool serves(PcpuId by, SimTime now) const { return by == pcpu && start(now) < until; }
   };
   // An access that is served, and the epoch of the copy that it leaves its core.
   struct Served {
@@ -95,8 +97,8 @@ class CacheLine {
   SimTime own(PcpuId pcpu, Duration access);
   Served read(PcpuId pcpu);
   Served fetch(PcpuId pcpu, SimTime now);
-  // When an access of `pcpu` that is made `now` begins, if it finds the line in its own cache, exclusively.
-  std::optional<Served> hit(PcpuId pcpu, SimTime now) const;
+  // The tenure in which an access of `pcpu` that is made `now` finds the line in its own cache; null if there is none.
+  const Tenure* tenure_of(PcpuId pcpu, SimTime now) const;
   // When a transfer from the latest owner arrives, whose snoop gets there at `snooped`.
   SimTime take(Machine::Transfer transfer, SimTime snooped);
   void begin_tenure(PcpuId pcpu, SimTime from, SimTime now);

@@ -18,6 +18,7 @@ Machine::Machine(const MachineConfig& config, std::int64_t pcpus, Engine& engine
     // The first pCPU is in the first core, socket and group: none is farther from any other than the last one from it.
     diameter_ = distance(PcpuId{0}, PcpuId{static_cast<std::uint32_t>(cpu)});
   }
+  uniform_ = pcpus > 1 && diameter_ == distance(PcpuId{0}, PcpuId{1});
   const auto divide = [&](Duration whole) {
     const Duration to_holder{static_cast<std::int64_t>(static_cast<double>(whole.count()) * config.costs.snoop_share)};
     return Transfer{to_holder, whole - to_holder};

@@ -33,6 +33,7 @@ class Machine {
 
   Distance distance(PcpuId a, PcpuId b) const {
     if (a == b) return Distance::kSameCpu;
+    if (uniform_) return diameter_;
     const Place& p = places_[index_of(a)];
     const Place& q = places_[index_of(b)];
     if (p.socket != q.socket) return p.island == q.island ? Distance::kOneHop : Distance::kTwoHops;
@@ -75,6 +76,7 @@ class Machine {
   std::int64_t smt_speed_;  // in thousandths
   std::vector<Place> places_;
   Distance diameter_ = Distance::kSameCpu;
+  bool uniform_ = false;  // all pCPUs in use are at this distance from one another
   std::array<Transfer, kDistances> load_{};
   std::array<Transfer, kDistances> store_{};
   std::array<Duration, kDistances> load_shared_{};
