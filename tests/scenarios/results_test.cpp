@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -149,10 +153,22 @@ TEST(RunPoints, AnAxisMayBeTheSeed) {
 }
 
 TEST(RunPoints, AnInterruptReturnsWhatIsDone) {
-  const std::atomic<bool> interrupt{true};
-  const auto outcome = run_points({document(), {}, all_points(scenario().vary), 1, 1, {}}, interrupt, {});
+  std::atomic<bool> interrupt{false};
+  std::promise<void> looked_at;
+  const auto second_run = [&interrupt, wait = looked_at.get_future().share()](std::size_t run, const Point&,
+                                                                              std::uint64_t) {
+    if (run == 1) {
+      interrupt = true;
+      wait.wait();
+      throw std::runtime_error("nobody is left to hear this");
+    }
+    return std::unique_ptr<TraceSink>();
+  };
+  const auto outcome = run_points({document(), {}, all_points(scenario().vary), 1, 1, second_run}, interrupt, {});
   EXPECT_TRUE(outcome.interrupted);
-  EXPECT_LE(outcome.records.size(), 3u);
+  EXPECT_EQ(outcome.records.size(), 1u);
+  EXPECT_TRUE(outcome.faults.empty());
+  looked_at.set_value();
 }
 
 }  // namespace
