@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -40,7 +42,6 @@ FairScheduler::FairScheduler(HostView& host, const FairParams& params)
       domains_(host.machine()),
       // TICK_NSEC: whole nanoseconds, rounded to the nearest.
       tick_(std::chrono::nanoseconds((1'000'000'000 + params.hz / 2) / params.hz)),
-      patience_(kPatience / tick_),
       scale_(params.scale),
       vcpus_(host.vcpus().size()),
       queues_(host.machine().pcpus()),
@@ -119,6 +120,7 @@ void FairScheduler::charge(VcpuIndex vcpu, PcpuId pcpu, Duration ran) {
   q.charged_until = now();
   vcpus_[vcpu].ran_until = now();
   if (rest > Duration::zero()) advance(vcpu, pcpu, rest);
+  observe(vcpu);
   if (params_.group_by_vm && effective_weight(vcpu) != vcpus_[vcpu].weight) reweigh(vcpu, effective_weight(vcpu));
 }
 
@@ -131,11 +133,12 @@ void FairScheduler::settle(PcpuId pcpu) {
   q.charged_until = now();
   vcpus_[q.current].ran_until = now();
   advance(q.current, pcpu, ran);
+  observe(q.current);
 }
 
 void FairScheduler::count_in(VcpuIndex vcpu, PcpuId pcpu, State state) {
   Queue& q = queue(pcpu);
-  if (++q.runnable == 2) ++overloaded_;
+  if (++q.runnable == 2) count_overloaded(1);
   q.load += vcpus_[vcpu].weight;
   vcpus_[vcpu].state = state;
   update_idle_mask(pcpu);
@@ -144,10 +147,21 @@ void FairScheduler::count_in(VcpuIndex vcpu, PcpuId pcpu, State state) {
 
 void FairScheduler::count_out(VcpuIndex vcpu, PcpuId pcpu) {
   Queue& q = queue(pcpu);
-  if (--q.runnable == 1) --overloaded_;
+  if (--q.runnable == 1) count_overloaded(-1);
   q.load -= vcpus_[vcpu].weight;
   vcpus_[vcpu].state = State::kAway;
   update_idle_mask(pcpu);
+}
+
+void FairScheduler::count_overloaded(int change) {
+  contended_ = contended_so_far();
+  contended_since_ = now();
+  overloaded_ += change;
+}
+
+// A clock that stands still while no vCPU waits: who runs then takes nothing from anybody.
+Duration FairScheduler::contended_so_far() const {
+  return overloaded_ > 0 ? contended_ + (now() - contended_since_) : contended_;
 }
 
 void FairScheduler::update_idle_mask(PcpuId pcpu) {
@@ -168,6 +182,38 @@ void FairScheduler::set_weight(VcpuIndex vcpu, std::int64_t weight) {
   PerVcpu& v = vcpus_[vcpu];
   if (v.state != State::kAway) queue(v.pcpu).load += weight - v.weight;
   v.weight = weight;
+}
+
+// What has passed since the last call counts as running or waiting, as its state says.
+void FairScheduler::observe(VcpuIndex vcpu) {
+  PerVcpu& v = vcpus_[vcpu];
+  const Duration passed = contended_so_far() - v.observed_until;
+  v.observed_until += passed;
+  v.ready_lately += passed;
+  if (v.state == State::kRunning) v.ran_lately += passed;
+  if (v.ready_lately > kMemory) {
+    v.ready_lately /= 2;
+    v.ran_lately /= 2;
+  }
+}
+
+// The part of its ready time in which it ran, by weight. A waiting vCPU is up to date as of when it ran last.
+std::int64_t FairScheduler::service(VcpuIndex vcpu) const {
+  const PerVcpu& v = vcpus_[vcpu];
+  const Duration since = contended_so_far() - v.observed_until;
+  const Duration ran = v.ran_lately + (v.state == State::kRunning ? since : Duration::zero());
+  constexpr std::int64_t kAlways = 1 << 20;
+  const std::int64_t part = ran.count() / ((v.ready_lately + since).count() / kAlways + 1);
+  return part * kUnit / v.weight;
+}
+
+// Of all vCPUs of a queue together.
+std::int64_t FairScheduler::total_service(PcpuId pcpu) const {
+  std::int64_t sum = current(pcpu) != kNoVcpu ? service(current(pcpu)) : 0;
+  for (const RunQueue::Entry& entry : waiting(pcpu)) {
+    if (state(entry.vcpu) == State::kWaiting) sum += service(entry.vcpu);
+  }
+  return sum;
 }
 
 // One vCPU of a VM more or less is runnable. Those that run get their new weight when they are next charged, as their
@@ -194,6 +240,7 @@ void FairScheduler::enqueue(VcpuIndex vcpu, PcpuId pcpu, Enqueue why) {
   } else {
     vm_changed(vcpu, 1);
     count_in(vcpu, pcpu, State::kWaiting);
+    v.observed_until = contended_so_far();
   }
   join(vcpu, pcpu, why);
   v.pcpu = pcpu;
@@ -267,6 +314,7 @@ VcpuIndex FairScheduler::pick(PcpuId pcpu) {
   q.current = next;
   q.charged_until = now();
   q.charged_ahead = Duration::zero();
+  observe(next);
   vcpus_[next].state = State::kRunning;
   return next;
 }
@@ -445,7 +493,7 @@ bool FairScheduler::balance_levels(PcpuId pcpu, bool idle) {
     if (now() < state.last + balance_interval(pcpu, level, !idle)) continue;
     moved = balance(pcpu, level, idle ? Idle::kIdle : Idle::kNot) || moved;
     idle = idle && !moved;
-    state.last = state.waited > 0 ? now() - balance_interval(pcpu, level, true) + tick_ : now();
+    state.last = state.repeated > 0 ? now() - balance_interval(pcpu, level, true) + tick_ : now();
   }
   return moved;
 }
@@ -500,20 +548,20 @@ bool FairScheduler::balance(PcpuId to, std::size_t level, Idle why) {
       g.chosen = i != local && !g.excluded && g.runnable > 0 && !busier(*busiest, g);
     }
     const Pulled pulled = pull(to, imbalance, domain, state, why);
-    if (pulled == Pulled::kNotYet) {
-      ++state.waited;
+    if (pulled == Pulled::kOnlyHot && why == Idle::kNot) {
+      ++state.repeated;
       return false;
     }
     if (pulled == Pulled::kSome) {
-      state.waited = state.failed = 0;
+      state.repeated = state.failed = 0;
       state.interval_ms = domain.span.size();
       return true;
     }
-    failed = pulled == Pulled::kNone;
-    if (failed) break;
+    failed = pulled == Pulled::kNone || pulled == Pulled::kOnlyHot;
+    if (pulled != Pulled::kOnlyPinned) break;
     for (Group& g : groups_) g.excluded = g.excluded || g.chosen;
   }
-  state.waited = 0;
+  state.repeated = 0;
   if (!failed && why != Idle::kNot && level + 1 == domains_.of(to).size()) {
     if (pull_stranded(to, state.failed, failed)) {
       state.failed = 0;
@@ -523,7 +571,7 @@ bool FairScheduler::balance(PcpuId to, std::size_t level, Idle why) {
   if (why == Idle::kNewly) return false;
   state.failed = failed ? state.failed + 1 : 0;
   const std::int64_t shortest = domain.span.size();
-  state.interval_ms = failed ? shortest : std::min(2 * state.interval_ms, 2 * shortest);
+  state.interval_ms = failed || why == Idle::kNot ? shortest : std::min(2 * state.interval_ms, 2 * shortest);
   return false;
 }
 
@@ -561,59 +609,61 @@ FairScheduler::Imbalance FairScheduler::measure(const Group& local, const Group&
   return {true, std::min(compare(busiest, total), -compare(local, total)) / total.size()};
 }
 
-// detach_tasks(): moves waiting vCPUs from the busiest queue of the chosen groups.
+// detach_tasks(): moves waiting vCPUs from the busiest queue of the chosen groups. Among equal queues and vCPUs, the
+// move is for the good of those who stay behind and have run least; a busy pCPU takes nothing from queues whose vCPUs
+// have run more than its own.
 FairScheduler::Pulled FairScheduler::pull(PcpuId to, Imbalance imbalance, const Domains::Domain& domain,
                                           const BalanceState& attempts, Idle why) {
   const bool heed_heat =
-      domain.level != Domains::Level::kCore && std::max(attempts.failed, attempts.waited) <= params_.cache_nice_tries;
-  const auto movable_now = [&](const PerVcpu& v) {
-    return v.state == State::kWaiting && (!heed_heat || now() - v.ran_until >= params_.migration_cost);
-  };
-  // A busy pCPU is in no hurry: it wants the vCPU whose turn it is, even if that has to stop running first.
-  const bool in_turn = why == Idle::kNot && attempts.waited < patience_;
+      domain.level != Domains::Level::kCore && std::max(attempts.failed, attempts.repeated) <= params_.cache_nice_tries;
   // Failures make it content with vCPUs whose load exceeds the imbalance by more.
   const auto excess = static_cast<unsigned>(std::clamp<std::int64_t>(attempts.failed, 1, 62));
-  bool only_pinned = true;
+  std::int64_t most_service = std::numeric_limits<std::int64_t>::max();
+  if (why == Idle::kNot) most_service = total_service(to) / static_cast<std::int64_t>(runnable(to));
+  Pulled result = Pulled::kOnlyPinned;
   std::int64_t left = imbalance.amount;
   PcpuId source = kNoPcpu;
   while (left > 0) {
     VcpuIndex victim = kNoVcpu;
     std::int64_t victim_rank = 0;
-    const auto consider = [&](VcpuIndex vcpu, std::int64_t rank) {
-      const PerVcpu& v = vcpus_[vcpu];
-      if (v.state == State::kAway || !v.affinity.contains(to)) return;
-      only_pinned = false;
-      if (!in_turn && !movable_now(v)) return;
-      if (imbalance.by_load && v.weight >> excess > left) return;
-      if (victim != kNoVcpu && rank == victim_rank) {
-        const PerVcpu& other = vcpus_[victim];
-        if (v.migrated > other.migrated || (v.migrated == other.migrated && vcpu > victim)) return;
+    std::int64_t least_service = most_service;  // of those who stay, on average
+    const auto consider = [&](PcpuId from) {
+      const Queue& q = queue(from);
+      const std::int64_t rank = imbalance.by_load ? q.load : static_cast<std::int64_t>(q.runnable);
+      if (victim != kNoVcpu && rank < victim_rank) return;
+      const std::int64_t total = total_service(from);
+      for (const RunQueue::Entry& entry : waiting(from)) {
+        const PerVcpu& v = vcpus_[entry.vcpu];
+        if (v.state != State::kWaiting || !v.affinity.contains(to)) continue;
+        if (heed_heat && now() - v.ran_until < params_.migration_cost) {
+          result = std::max(result, Pulled::kOnlyHot);
+          continue;
+        }
+        if (imbalance.by_load && v.weight >> excess > left) {
+          result = std::max(result, Pulled::kNone);
+          continue;
+        }
+        const std::int64_t rest = (total - service(entry.vcpu)) / static_cast<std::int64_t>(q.runnable - 1);
+        result = std::max(result, Pulled::kFair);
+        if (rest >= (rank > victim_rank ? most_service : least_service)) continue;
+        victim = entry.vcpu;
+        victim_rank = rank;
+        least_service = rest;
       }
-      victim = vcpu;
-      victim_rank = rank;
     };
     for (const Group& group : groups_) {
       if (!group.chosen) continue;
       for (std::uint32_t i = group.span.begin; i < group.span.end; ++i) {
-        const Queue& q = queues_[i];
-        if (q.runnable < 2 || (source != kNoPcpu && PcpuId{i} != source)) continue;
-        const std::int64_t rank = imbalance.by_load ? q.load : static_cast<std::int64_t>(q.runnable);
-        if (victim != kNoVcpu && rank < victim_rank) continue;
-        if (in_turn && q.current != kNoVcpu) consider(q.current, rank);
-        for (const RunQueue::Entry& entry : waiting(PcpuId{i})) consider(entry.vcpu, rank);
+        if (queues_[i].runnable >= 2 && (source == kNoPcpu || source == PcpuId{i})) consider(PcpuId{i});
       }
     }
     if (victim == kNoVcpu) break;
-    if (!movable_now(vcpus_[victim])) {
-      if (source == kNoPcpu) return Pulled::kNotYet;
-      break;
-    }
     left -= imbalance.by_load ? vcpus_[victim].weight : 1;
     source = vcpus_[victim].pcpu;
     migrate(victim, source, to);
     if (why == Idle::kNewly) break;
   }
-  return source != kNoPcpu ? Pulled::kSome : only_pinned ? Pulled::kOnlyPinned : Pulled::kNone;
+  return source != kNoPcpu ? Pulled::kSome : result;
 }
 
 // For an idle pCPU that finds the groups in balance: a vCPU that waits although a pCPU is idle, because it may use none
@@ -644,9 +694,7 @@ void FairScheduler::migrate(VcpuIndex vcpu, PcpuId from, PcpuId to) {
   detach(vcpu, from);
   count_in(vcpu, to, State::kWaiting);
   attach(vcpu, to);
-  PerVcpu& v = vcpus_[vcpu];
-  v.pcpu = to;
-  v.migrated = ++migrations_;
+  vcpus_[vcpu].pcpu = to;
   Queue& q = queue(to);
   if (q.current != kNoVcpu && outdoes_current(vcpu, to)) q.decide_anew = true;
 }
