@@ -63,11 +63,12 @@ std::vector<Column> columns_of(const Scenario& scenario) {
 
 std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * ratio); }
 
-// Rows are the values of the first axis, columns those of the second: as most papers print it.
+// As most papers print it. The axis with fewer values goes across.
 std::string pivot(const Scenario& scenario, std::span<const FigureResult> figures) {
-  const Axis& rows = scenario.vary[0];
-  const Axis& columns = scenario.vary[1];
-  std::vector<std::string> heading{axis_names(scenario)[0]};
+  const std::size_t down = scenario.vary[0].values.size() < scenario.vary[1].values.size() ? 1 : 0;
+  const Axis& rows = scenario.vary[down];
+  const Axis& columns = scenario.vary[1 - down];
+  std::vector<std::string> heading{axis_names(scenario)[down]};
   for (const Json& column : columns.values) {
     heading.insert(heading.end(), {value_text(column), "simulated", "error", ""});
   }

@@ -1,0 +1,68 @@
+// The commands and the scenario that the README shows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace vcpusim {
+namespace {
+
+using ::testing::Contains;
+using ::testing::SizeIs;
+using testing::ProcessResult;
+
+// The fenced blocks that open with `fence`, without their fences.
+std::vector<std::string> blocks(const std::string& fence) {
+  std::istringstream lines(testing::read_whole(std::string(VCPUSIM_SOURCE_DIR) + "/README.md"));
+  std::vector<std::string> found;
+  bool inside = false;
+  bool wanted = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) {
+      inside = !inside;
+      wanted = inside && line == fence;
+      if (wanted) found.emplace_back();
+    } else if (wanted) {
+      found.back() += line + "\n";
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+TEST(Readme, ItsCommandsRun) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_symlink(std::string(VCPUSIM_SOURCE_DIR) + "/scenarios", folder.path() / "scenarios");
+  const auto scenarios = blocks("```json");
+  ASSERT_THAT(scenarios, SizeIs(1));
+  testing::write_whole(folder.path() / "repairman.json", scenarios[0]);
+
+  constexpr std::string_view kProgram = "build/release/vcpusim";
+  std::vector<std::string> commands;
+  for (const std::string& block : blocks("```")) {
+    std::istringstream lines(block);
+    for (std::string line; std::getline(lines, line);) {
+      std::vector<std::string> command = words(line);
+      if (command.empty() || command[0] != kProgram) continue;
+      command[0] = VCPUSIM_PROGRAM;
+      commands.push_back(command[1]);
+      const ProcessResult result = testing::run_process(command, {.folder = folder.path()});
+      EXPECT_EQ(result.status, 0) << line << "\n" << result.err;
+    }
+  }
+  for (const char* const command : {"run", "validate", "list", "describe", "schema"}) {
+    EXPECT_THAT(commands, Contains(command));
+  }
+}
+
+}  // namespace
+}  // namespace vcpusim
