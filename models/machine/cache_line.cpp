@@ -18,6 +18,7 @@ inline Distance CacheLine::farthest_sharer(PcpuId from) const {
 }
 
 inline Distance CacheLine::nearest_sharer(PcpuId from) const {
+  if (machine_->uniform()) return machine_->diameter();
   Distance nearest = Distance::kTwoHops;
   for (const PcpuId sharer : sharers_) {
     nearest = std::min(nearest, machine_->distance(from, sharer));

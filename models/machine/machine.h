@@ -40,8 +40,9 @@ class Machine {
     return p.core == q.core ? Distance::kSameCore : Distance::kSameSocket;
   }
 
-  // The largest distance between any two pCPUs in use.
+  // The largest distance between any two pCPUs in use, and whether any two of them are that far apart.
   Distance diameter() const { return diameter_; }
+  bool uniform() const { return uniform_; }
 
   // A line transfer, in the two parts that MachineCosts::snoop_share divides it into.
   struct Transfer {
@@ -76,7 +77,7 @@ class Machine {
   std::int64_t smt_speed_;  // in thousandths
   std::vector<Place> places_;
   Distance diameter_ = Distance::kSameCpu;
-  bool uniform_ = false;  // all pCPUs in use are at this distance from one another
+  bool uniform_ = false;
   std::array<Transfer, kDistances> load_{};
   std::array<Transfer, kDistances> store_{};
   std::array<Duration, kDistances> load_shared_{};
