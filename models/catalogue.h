@@ -21,12 +21,20 @@ class HostView;
 class Lock;
 struct LockSite;
 
+// What those who use a lock have to know of it.
+struct LockTraits {
+  bool sleeps = false;         // whoever asks for it, or releases it, may sleep
+  bool atomic_section = true;  // nobody may sleep in its sections
+  bool rcu_domain = false;     // it has readers (the operation rcu_read)
+};
+
 struct LockKind {
   std::string_view name;
   std::string_view summary;
   std::string_view source;                                // where the algorithm and its constants come from
   void (*describe)(ParamVisitor&);                        // visits the parameters, holding their defaults
   std::unique_ptr<Lock> (*make)(const Kind&, LockSite&);  // REQUIRES kind.name == name
+  LockTraits (*traits)(const Kind&);                      // the same
 };
 
 struct SchedulerKind {

@@ -88,6 +88,10 @@ class OperationVisitor : public ParamVisitor {
   virtual void repetitions(std::string_view key, std::int64_t& value, std::string_view help) = 0;
   // A lock of the guest, by name; becomes its index in GuestConfig::locks.
   virtual void lock(std::string_view key, std::size_t& index, std::string_view help) = 0;
+  // The same, of a kind that is a grace-period domain.
+  virtual void rcu_domain(std::string_view key, std::size_t& index, std::string_view help) { lock(key, index, help); }
+  // Says that the operation gives up the vCPU, which sections under a spinlock must not.
+  virtual void sleeps() {}
   // A meeting point of the guest, by name; becomes an index in GuestConfig::barriers, added on first mention.
   virtual void barrier(std::string_view key, std::size_t& index, std::string_view help) = 0;
   // Exactly one of these keys must be present.

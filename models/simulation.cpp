@@ -101,6 +101,10 @@ class Simulation::World final : public Vm::Observer {
     return result;
   }
 
+  void cannot_go_on(const std::string& why) override {
+    why_stuck_ = why;
+    engine_.stop();
+  }
   void task_finished() override {
     if (--unfinished_ == 0 && !config_.stop.at) engine_.stop();
   }
@@ -123,7 +127,7 @@ class Simulation::World final : public Vm::Observer {
     constexpr Duration kBetweenLooks = std::chrono::seconds(1);
     while (why_stuck_.empty() && engine_.now() < limit && (unfinished_ > 0 || config_.stop.at)) {
       engine_.run_until(std::min(limit, engine_.now() + kBetweenLooks));
-      look_for_standstill();
+      if (why_stuck_.empty()) look_for_standstill();
     }
   }
 

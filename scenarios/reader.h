@@ -35,6 +35,7 @@ struct ReadProgram {
   std::size_t operations = 0;
   std::size_t depth = 0;
   std::set<std::size_t> barriers = {};  // indexes of those that the program mentions
+  std::string atomic = {};              // the innermost section in which nobody may sleep, in words; empty: none
 };
 
 class Reader final : public ScenarioVisitor {
@@ -61,6 +62,8 @@ class Reader final : public ScenarioVisitor {
   void branches(std::string_view key, std::vector<Branch>& value, std::string_view help) override;
   void repetitions(std::string_view key, std::int64_t& value, std::string_view help) override;
   void lock(std::string_view key, std::size_t& index, std::string_view help) override;
+  void rcu_domain(std::string_view key, std::size_t& index, std::string_view help) override;
+  void sleeps() override;
   void barrier(std::string_view key, std::size_t& index, std::string_view help) override;
   void exactly_one_of(std::span<const std::string_view> keys) override;
 
@@ -116,6 +119,8 @@ class Reader final : public ScenarioVisitor {
                                                     const KindFamily::Entry& entry, std::string_view name_key);
   Kind read_kind(const Json& node, const std::string& pointer, const KindFamily& family);
   void read_program(const Json& node, const std::string& pointer, Program& value);
+  void read_body(const Json& node, const std::string& pointer, Program& value);
+  const LockConfig* find_lock(std::string_view key, std::size_t& index);
   void read_operations(const Json& array, const std::string& pointer, Program& value);
   std::shared_ptr<const Operation> read_operation(const Json& node, const std::string& pointer);
   const Json* program_file(const Json& node, const std::string& pointer);
@@ -133,6 +138,7 @@ class Reader final : public ScenarioVisitor {
   std::vector<std::vector<std::string>> together_;
 
   ReadProgram* program_ = nullptr;                         // inside a program
+  std::string section_;                                    // of an operation: ReadProgram::atomic of its body
   std::map<std::string, ParamValue>* captured_ = nullptr;  // of a kind: the parameters that were given
   std::string capture_prefix_;                             // "group." inside a group of a kind
 };

@@ -152,11 +152,24 @@ std::shared_ptr<const Operation> Reader::read_operation(const Json& node, const 
 // ---- what operations are made of ---------------------------------------------------------------------------
 
 void Reader::body(std::string_view key, Program& value, std::string_view) {
-  if (const Json* node = expect(key); node != nullptr) read_program(*node, at(key), value);
+  if (const Json* node = expect(key); node != nullptr) read_body(*node, at(key), value);
 }
 
 void Reader::optional_body(std::string_view key, Program& value, std::string_view) {
-  if (const Json* node = find(key); node != nullptr) read_program(*node, at(key), value);
+  if (const Json* node = find(key); node != nullptr) read_body(*node, at(key), value);
+}
+
+void Reader::read_body(const Json& node, const std::string& pointer, Program& value) {
+  const std::string outer = program_->atomic;
+  if (!section_.empty()) program_->atomic = section_;
+  read_program(node, pointer, value);
+  program_->atomic = outer;
+}
+
+// Spinners would wait for whoever has been switched out in their section: kernels call it a bug to sleep there.
+void Reader::sleeps() {
+  if (program_->atomic.empty()) return;
+  error(object_, pointer_, fmt::format("nobody may sleep in {} (expected it elsewhere)", program_->atomic));
 }
 
 void Reader::branches(std::string_view key, std::vector<Branch>& value, std::string_view) {
@@ -197,20 +210,47 @@ void Reader::repetitions(std::string_view key, std::int64_t& value, std::string_
   value = *given;
 }
 
-void Reader::lock(std::string_view key, std::size_t& index, std::string_view) {
+const LockConfig* Reader::find_lock(std::string_view key, std::size_t& index) {
   const Json* node = expect(key);
-  if (node == nullptr) return;
-  if (!node->is(Json::Type::kString)) return expected(*node, at(key), "the name of a lock of the guest");
-  if (program_->guest == nullptr) return;
+  if (node == nullptr) return nullptr;
+  if (!node->is(Json::Type::kString)) {
+    expected(*node, at(key), "the name of a lock of the guest");
+    return nullptr;
+  }
+  if (program_->guest == nullptr) return nullptr;
   const auto& locks = program_->guest->locks;
   const auto found = std::ranges::find(locks, node->text, &LockConfig::name);
   if (found == locks.end()) {
     const std::vector<std::string> names = names_of(locks);
-    return error(
-        *node, at(key),
-        fmt::format("the guest has no lock {}{}", node->describe(), known_instead(node->text, names, "its locks")));
+    error(*node, at(key),
+          fmt::format("the guest has no lock {}{}", node->describe(), known_instead(node->text, names, "its locks")));
+    return nullptr;
   }
   index = static_cast<std::size_t>(found - locks.begin());
+  return &*found;
+}
+
+void Reader::lock(std::string_view key, std::size_t& index, std::string_view) {
+  const LockConfig* const lock = find_lock(key, index);
+  const LockKind* const kind = lock == nullptr ? nullptr : find_lock_kind(lock->kind.name);
+  if (kind == nullptr) return;
+  const LockTraits traits = kind->traits(lock->kind);
+  if (traits.sleeps) sleeps();
+  if (traits.atomic_section) section_ = fmt::format("a section of \"{}\", a lock of kind {}", lock->name, kind->name);
+}
+
+void Reader::rcu_domain(std::string_view key, std::size_t& index, std::string_view) {
+  const LockConfig* const lock = find_lock(key, index);
+  const LockKind* const kind = lock == nullptr ? nullptr : find_lock_kind(lock->kind.name);
+  if (kind == nullptr) return;
+  section_ = fmt::format("a read-side section of \"{}\"", lock->name);
+  if (kind->traits(lock->kind).rcu_domain) return;
+  std::vector<std::string> names;
+  for (const LockKind& other : lock_kinds()) {
+    if (other.traits({std::string(other.name), {}}).rcu_domain) names.emplace_back(other.name);
+  }
+  error(*object_.find(key), at(key),
+        fmt::format("lock \"{}\" is of kind {} (expected one of kind {})", lock->name, kind->name, comma_list(names)));
 }
 
 void Reader::barrier(std::string_view key, std::size_t& index, std::string_view) {

@@ -43,7 +43,8 @@ void describe_guest(GuestConfig& guest, ScenarioVisitor& v) {
   v.duration("tick", guest.tick, kAnyDuration, "period of the clock interrupt of each vCPU; 0s: none");
   v.flag("tickless_idle", guest.tickless_idle, "no clock interrupts while a vCPU has nothing to run (NO_HZ)");
   v.duration("timeslice", guest.timeslice, kPositiveDuration,
-             "of a task when others wait for its vCPU; looked at by the tick");
+             "of a task when others wait for its vCPU; looked at by the tick: without one, tasks run until they block "
+             "or yield");
   v.locks("locks", guest.locks, lock_family(), "the guest's locks: name to kind");
 }
 

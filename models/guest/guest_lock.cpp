@@ -57,6 +57,9 @@ void GuestLock::requested(Task& by) {
 
 void GuestLock::acquired(Task& owner, bool contended) {
   SIM_CHECK(owner_ == nullptr, "two owners of lock \"" + name_ + "\"");
+  // Whoever frees the lock may still be busy with the rest of its release.
+  if (releasing_ != nullptr) releasing_->no_longer_holds(*this);
+  releasing_ = nullptr;
   owner_ = &owner;
   owner.waits_for(nullptr);
   owner.holds(*this);
@@ -78,15 +81,28 @@ void GuestLock::acquired(Task& owner, bool contended) {
 void GuestLock::releasing(Task& owner) {
   SIM_CHECK(owner_ == &owner, "lock \"" + name_ + "\" released by a task that does not own it");
   owner_ = nullptr;
-  owner.no_longer_holds(*this);
+  releasing_ = &owner;
   released_at_ = owner.now();
   const Duration hold = released_at_ - acquired_at_;
   statistics_.hold.record(hold);
   trace_(TraceKind::kLockReleased, owner.index(), index_, hold.count());
 }
 
+void GuestLock::released(Task& owner) {
+  if (releasing_ != &owner) return;
+  releasing_ = nullptr;
+  owner.no_longer_holds(*this);
+}
+
+void GuestLock::holder_resumed(Duration away) {
+  statistics_.holder_preempted += away;
+  if (releasing_ != nullptr) released_at_ = releasing_->now();  // up to now, the lock was not free
+}
+
 void GuestLock::waiter_resumed(const Task& waiter, SimTime stopped_at) {
-  if (owner_ == nullptr) absent_.emplace_back(&waiter, waiter.now() - std::max(stopped_at, released_at_));
+  const bool is_free = owner_ == nullptr && (releasing_ == nullptr || releasing_->vcpu().is_running());
+  if (is_free && algorithm_->reserves())
+    absent_.emplace_back(&waiter, waiter.now() - std::max(stopped_at, released_at_));
 }
 
 }  // namespace vcpusim

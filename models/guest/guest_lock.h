@@ -29,11 +29,12 @@ class GuestLock {
   // Called around the algorithm. Mutual exclusion is checked here, always.
   void requested(Task& by);
   void acquired(Task& owner, bool contended);
-  void releasing(Task& owner);
+  void releasing(Task& owner);  // gives it up from now on
+  void released(Task& owner);   // all stores of the release have been made
 
   // What the host does to the vCPUs of its owner and waiters.
   void holder_preempted() { ++statistics_.holder_preemptions; }
-  void holder_resumed(Duration away) { statistics_.holder_preempted += away; }
+  void holder_resumed(Duration away);
   void waiter_preempted() { ++statistics_.waiter_preemptions; }
   void waiter_resumed(const Task& waiter, SimTime stopped_at);
 
@@ -43,7 +44,7 @@ class GuestLock {
     LatencyHistogram wait;        // from the request to ownership, uncontended ones included
     LatencyHistogram hold;        // from ownership to the unlocking store
     Duration spin{};              // CPU time burnt by waiters
-    // Time in which the lock was free but its next owner was not on a pCPU (LWP).
+    // Time in which the lock was free and kept for its next owner, who was not on a pCPU (LWP).
     Duration idle_reserved{};
     std::uint64_t holder_preemptions = 0;  // a vCPU lost its pCPU while its task owned the lock (LHP) ...
     Duration holder_preempted{};           // ... and for how long
@@ -64,6 +65,7 @@ class GuestLock {
   LockCounters counters_;
   std::unique_ptr<Lock> algorithm_;
   const Task* owner_ = nullptr;
+  Task* releasing_ = nullptr;  // the last owner, until it has released the lock or another has it
   SimTime acquired_at_{};
   SimTime released_at_{};
   // Waiters that were off their pCPU since the last release, and for how long: one of them may be the next owner.

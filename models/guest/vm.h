@@ -36,6 +36,8 @@ class Vm {
   class Observer {
    public:
     virtual void task_finished() = 0;
+    // The simulation cannot go on: what is wrong with which task.
+    virtual void cannot_go_on(const std::string& why) = 0;
 
    protected:
     ~Observer() = default;
@@ -65,6 +67,7 @@ class Vm {
   GuestLock& lock(std::size_t index) { return *locks_[index]; }
   GuestBarrier& barrier(std::size_t index) { return barriers_[index]; }
   void task_finished(Task& task);
+  void cannot_go_on(const Task& task, const std::string& why) { observer_.cannot_go_on(task.path() + " " + why); }
 
   // Where on the grid of its period the clock of this guest's vCPUs ticks.
   Duration clock_offset() const { return clock_offset_; }

@@ -31,6 +31,7 @@ class IdealLock final : public Lock {
   }
 
   bool fair() const override { return false; }
+  bool reserves() const override { return false; }
 
  private:
   Machine machine_;

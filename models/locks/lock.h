@@ -55,6 +55,8 @@ class Lock {
   virtual Co release(Task& self) = 0;  // REQUIRES that self owns the lock
   // Grants in the order of arrival at the lock word.
   virtual bool fair() const = 0;
+  // A free lock may be kept for one of its waiters while others would take it.
+  virtual bool reserves() const { return true; }
   // Its waiters sleep, so its owner may sleep and be switched out by the guest, too.
   virtual bool sleeping() const { return false; }
   // The domain that it is the updaters' side of; null for plain locks.
@@ -62,19 +64,36 @@ class Lock {
 };
 
 // The catalogue entry of a lock class `L`. If it has parameters, they are a struct L::Params with describe(), from
-// which L is constructed beside the site.
+// which L is constructed beside the site. If it is not a plain spinlock, L::traits(params) says so.
 template <class L>
 LockKind lock_kind(std::string_view name, std::string_view summary, std::string_view source) {
   if constexpr (requires { typename L::Params; }) {
-    return {name, summary, source, [](ParamVisitor& visitor) { typename L::Params{}.describe(visitor); },
+    static constexpr auto kParams = [](const Kind& kind) {
+      typename L::Params params;
+      apply_params(kind, [&](ParamVisitor& visitor) { params.describe(visitor); });
+      return params;
+    };
+    return {name,
+            summary,
+            source,
+            [](ParamVisitor& visitor) { typename L::Params{}.describe(visitor); },
             [](const Kind& kind, LockSite& site) -> std::unique_ptr<Lock> {
-              typename L::Params params;
-              apply_params(kind, [&](ParamVisitor& visitor) { params.describe(visitor); });
-              return std::make_unique<L>(site, params);
+              return std::make_unique<L>(site, kParams(kind));
+            },
+            [](const Kind& kind) {
+              if constexpr (requires { L::traits(kParams(kind)); }) {
+                return L::traits(kParams(kind));
+              } else {
+                return LockTraits{};
+              }
             }};
   } else {
-    return {name, summary, source, [](ParamVisitor&) {},
-            [](const Kind&, LockSite& site) -> std::unique_ptr<Lock> { return std::make_unique<L>(site); }};
+    return {name,
+            summary,
+            source,
+            [](ParamVisitor&) {},
+            [](const Kind&, LockSite& site) -> std::unique_ptr<Lock> { return std::make_unique<L>(site); },
+            [](const Kind&) { return LockTraits{}; }};
   }
 }
 

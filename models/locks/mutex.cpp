@@ -157,6 +157,7 @@ class Mutex final : public Lock {
   }
 
   bool fair() const override { return false; }
+  static LockTraits traits(const Params&) { return {.sleeps = true, .atomic_section = false}; }
   bool sleeping() const override { return true; }
 
  private:

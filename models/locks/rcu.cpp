@@ -69,6 +69,7 @@ class Rcu final : public Lock, private RcuDomain, private GracePeriod {
   }
 
   bool fair() const override { return true; }
+  static LockTraits traits(const Params& params) { return {.sleeps = params.synchronous, .rcu_domain = true}; }
   RcuDomain* rcu() override { return this; }
 
  private:

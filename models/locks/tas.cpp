@@ -30,6 +30,7 @@ class TasLock final : public Lock {
   }
 
   bool fair() const override { return false; }
+  bool reserves() const override { return false; }
 
  private:
   CacheLine word_;

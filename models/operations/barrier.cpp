@@ -10,6 +10,7 @@ namespace {
 class Barrier final : public Operation {
  public:
   void describe(OperationVisitor& visitor) override {
+    visitor.sleeps();
     visitor.barrier("barrier", barrier_, "name of the meeting point, of your choice");
   }
   Co run(Task& self) const override {

@@ -12,6 +12,7 @@ namespace {
 class Io final : public Operation {
  public:
   void describe(OperationVisitor& visitor) override {
+    visitor.sleeps();
     visitor.distribution("io", service_, "time that the device takes");
   }
   Co run(Task& self) const override {

@@ -38,6 +38,7 @@ class LockSection final : public Operation {
     }
     lock.releasing(self);
     co_await lock.algorithm().release(self);
+    lock.released(self);
     self.set_activity(before);
     if (!preemptible) self.enable_preemption();
     if (irqs_off_) self.enable_interrupts();

@@ -17,7 +17,7 @@ class RcuRead final : public Operation {
  public:
   void describe(OperationVisitor& visitor) override {
     static constexpr std::array<std::string_view, 2> kBodies{"hold", "do"};
-    visitor.lock("rcu_read", domain_, "a lock of kind rcu, by its name in guest.locks");
+    visitor.rcu_domain("rcu_read", domain_, "a lock of kind rcu, by its name in guest.locks");
     visitor.exactly_one_of(kBodies);
     visitor.optional_distribution("hold", hold_, "CPU time in the section");
     visitor.optional_body("do", body_, "operations inside the section");

@@ -1,6 +1,9 @@
 // Repetition. One pass of a task's outermost repeat body is what the metrics call an operation.
+//
+// A body that takes no time would be repeated forever at one instant. That cannot be told from the program alone
+// (locks cost nothing on some machines, branches are random), so it is found out: the run ends there.
 #include "models/catalogue.h"
-#include "models/guest/task.h"
+#include "models/guest/vm.h"
 #include "models/operation.h"
 
 namespace vcpusim {
@@ -15,10 +18,19 @@ class Repeat final : public Operation {
   }
 
   Co run(Task& self) const override {
+    constexpr std::int64_t kMostPassesAtOnce = 1'000'000;
+    SimTime began = self.now();
+    std::int64_t passes_at_once = 0;
     const bool outermost = self.repeat_depth++ == 0;
     for (std::int64_t pass = 0; pass < count_; ++pass) {
       for (const auto& operation : body_) co_await operation->run(self);
       if (outermost) ++self.operations;
+      if (count_ != kForever || self.now() != std::exchange(began, self.now())) {
+        passes_at_once = 0;
+      } else if (++passes_at_once == kMostPassesAtOnce) {
+        self.vm().cannot_go_on(self, "repeats a body forever that takes no time");
+        co_await self.block();
+      }
     }
     --self.repeat_depth;
   }

@@ -11,6 +11,7 @@ namespace {
 class Sleep final : public Operation {
  public:
   void describe(OperationVisitor& visitor) override {
+    visitor.sleeps();
     visitor.distribution("sleep", span_, "time until the task can run again");
   }
   Co run(Task& self) const override { co_await self.sleep(span_.draw(self.random())); }

@@ -140,8 +140,8 @@ TEST(GuestScheduler, ATaskThatWakesOnAVcpuOffItsPcpuWaitsForIt) {
   sleeper.tasks.push_back({"t1", 1, busy()});
   sleeper.guest.tick = 1ms;
   sleeper.guest.timeslice = 4ms;
-  SimulationConfig config = host("round_robin", 1, {sleeper, guest("hog", 1, {sleep(always(1us)), user(always(1s))})});
-  config.random_start = true;  // with this seed the task that sleeps is queued first
+  // The hog comes first but leaves the first quantum to the others.
+  SimulationConfig config = host("round_robin", 1, {guest("hog", 1, {sleep(always(1us)), user(always(1s))}), sleeper});
   config.host.scheduler.params["quantum"] = Duration(10ms);
   const Results r = simulate(config, 100ms);
   // At its return at 20 ms its slice is long used up: the pending tick switches at once.
@@ -293,6 +293,26 @@ TEST(Standstill, ABarrierThatCannotOpenEndsTheRun) {
   const Results r = simulate_to_the_end(config, 1000s);
   EXPECT_EQ(r.run().ended, RunResult::Ended::kDeadlock);
   EXPECT_NE(r.run().why.find("vms.g.tasks.t0.0"), std::string::npos) << r.run().why;
+}
+
+TEST(Standstill, ABodyThatIsRepeatedForeverWithoutTakingTimeEndsTheRun) {
+  // On a machine without costs; the other task does go on.
+  for (const Program& body : {Program{user(always(0us))}, {hold(0, always(0us))}, {sleep(always(0us))}, {yield()}}) {
+    for (const Duration warmup : {Duration(0us), Duration(5s)}) {
+      SimulationConfig config = alone(2, {{user(always(1ms)), repeat(3, {repeat(kForever, body)})}, busy()});
+      config.warmup = warmup;
+      const Results r = simulate(config, 10s);
+      EXPECT_EQ(r.run().ended, RunResult::Ended::kDeadlock);
+      EXPECT_EQ(r.run().why, "vms.g.tasks.t0.0 repeats a body forever that takes no time");
+      EXPECT_EQ(r.run().sim_time, Duration(1ms));
+      EXPECT_EQ(r.time("vms.g.time_s.user"), warmup == Duration::zero() ? Duration(2ms) : Duration::zero());
+    }
+  }
+}
+
+TEST(Standstill, ABodyThatTakesTimeOnceInAWhileIsNone) {
+  const Program rarely = forever({choose({{9'999, {yield()}}, {1, {user(always(1us))}}})});
+  EXPECT_EQ(simulate(alone(1, {rarely}), 1ms).run().ended, RunResult::Ended::kAtStop);
 }
 
 TEST(Standstill, AnAnswerThatIsOnItsWayIsNone) {

@@ -208,7 +208,7 @@ TEST_P(UnderEachScheduler, CpuBoundWorkTakesAsLongAsItsShareOfThePcpusSays) {
     // last to finish had up to 3 % less than its share until then.
     const double ideal = std::max(10.0, (work + switches) / 4);
     EXPECT_GE(r.number("vms.g.elapsed_s"), ideal * (1 - 1e-9)) << vcpus;
-    EXPECT_LE(r.number("vms.g.elapsed_s"), ideal * 1.03) << vcpus;
+    EXPECT_LE(r.number("vms.g.elapsed_s"), ideal * 1.01) << vcpus;
   }
 }
 
@@ -260,14 +260,13 @@ TEST(RoundRobin, AVcpuThatWakesWaitsForTheEndOfTheQuantum) {
 }
 
 TEST(RoundRobin, AnIdlePcpuHelpsOutWhereAffinitiesStackVcpus) {
-  // a and b are stacked on pCPU 0 once b, which has no choice, has woken there.
+  // b, which has no choice, is stacked behind a for a's first quantum; then a goes to the idle pCPU.
   const VmConfig a = guest("a", 1, {user(always(1s))});
-  const VmConfig b = pinned(guest("b", 1, {sleep(always(10ms)), user(always(1s))}), {0});
-  SimulationConfig config = host("round_robin", 2, {a, b});
-  config.random_start = true;  // with this seed a comes to pCPU 0
-  const Results r = simulate_to_the_end(config);
-  EXPECT_LE(r.time("vms.a.elapsed_s"), Duration(1s));
-  EXPECT_LE(r.time("vms.b.elapsed_s"), Duration(1s + 10ms + 90ms));  // to the end of a's quantum
+  const VmConfig b = pinned(guest("b", 1, {user(always(1s))}), {0});
+  const Results r = simulate_to_the_end(host("round_robin", 2, {a, b}));
+  EXPECT_EQ(r.time("vms.a.elapsed_s"), Duration(1s));
+  EXPECT_EQ(r.time("vms.b.elapsed_s"), Duration(1s + 100ms));
+  EXPECT_EQ(r.count("host.migrations"), 1);
 }
 
 // ---- costs -----------------------------------------------------------------------------------------------------
