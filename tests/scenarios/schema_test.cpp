@@ -35,6 +35,8 @@ const std::set<std::string> kOnlyTheLoader{
     "undefined_lock", "undefined_lock_without_locks", "unknown_program", "program_file_above", "program_file_absolute",
     "program_file_missing", "vary_unknown_item", "vary_unknown_path", "vary_into_a_number", "vary_wrong_value",
     "point_off_the_axes", "calibrated_differs", "overcommit_no_vm",
+    // what a lock is for
+    "rcu_read_of_spinlock", "sleep_in_atomic_sections",
     // sums and depths
     "program_in_circles", "program_nested_too_deep", "vary_too_many_points",
     // relations of values

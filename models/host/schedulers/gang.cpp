@@ -260,14 +260,22 @@ class Gang final : public HostScheduler {
 
   // --- Which gangs
 
-  // Least served first.
-  bool before(GangIndex a, GangIndex b) const {
-    return gangs_[a].served != gangs_[b].served ? gangs_[a].served < gangs_[b].served : a < b;
-  }
+  // Least served first, of equals the one that has waited for longest.
   void add_waiting(GangIndex index) {
-    const auto position = std::lower_bound(waiting_.begin(), waiting_.end(), index,
-                                           [this](GangIndex a, GangIndex b) { return before(a, b); });
+    const auto position = std::upper_bound(waiting_.begin(), waiting_.end(), index, [this](GangIndex a, GangIndex b) {
+      return gangs_[a].served < gangs_[b].served;
+    });
     waiting_.insert(position, index);
+  }
+  Duration served_so_far(const OneGang& gang) const {
+    return gang.served + (gang.dispatched ? (host_.now() - gang.since) * 1024 / gang.weight : Duration::zero());
+  }
+  // Of the gangs that want to run; never goes back. A gang that sleeps most of the time does not keep it down.
+  void update_least_served() {
+    Duration least = Duration::max();
+    if (!waiting_.empty()) least = gangs_[waiting_.front()].served;
+    for (const GangIndex g : dispatched_) least = std::min(least, served_so_far(gangs_[g]));
+    if (!waiting_.empty() || !dispatched_.empty()) least_served_ = std::max(least_served_, least);
   }
   void dispatch(GangIndex index) {
     OneGang& gang = gangs_[index];
@@ -279,8 +287,8 @@ class Gang final : public HostScheduler {
   // It is still in dispatched_.
   void undispatch(GangIndex index) {
     OneGang& gang = gangs_[index];
+    gang.served = served_so_far(gang);
     gang.dispatched = false;
-    gang.served += (host_.now() - gang.since) * 1024 / gang.weight;
     for (const VcpuIndex v : gang.vcpus) unassign(v);
     if (gang.ready > 0) add_waiting(index);
   }
@@ -290,7 +298,6 @@ class Gang final : public HostScheduler {
     dispatched_.clear();
     if (waiting_.empty()) return;
     const OneGang& first = gangs_[waiting_.front()];
-    least_served_ = first.served;
     slot_end_ = host_.now() + std::max(Duration{1}, params_.quantum * first.weight / 1024);
     std::erase_if(waiting_, [this](GangIndex g) {
       if (!assign_whole(gangs_[g], Moving::kOthers)) return false;
@@ -358,6 +365,7 @@ class Gang final : public HostScheduler {
     }
     if (gang.ready == 1) {
       // Who has slept has no claim to the time that it did not use.
+      update_least_served();
       gang.served = std::max(gang.served, least_served_);
       add_waiting(v.gang);
     }
@@ -437,10 +445,10 @@ class Gang final : public HostScheduler {
   std::vector<PerVcpu> vcpus_;
   std::vector<OneGang> gangs_;
   std::vector<GangIndex> dispatched_;  // in the order of the present slot
-  std::vector<GangIndex> waiting_;     // with a ready vCPU, by before()
+  std::vector<GangIndex> waiting_;     // with a ready vCPU, see add_waiting()
   std::size_t free_;                   // pCPUs to which nobody is assigned
   SimTime slot_end_ = kTimeZero;
-  Duration least_served_{};    // of the gangs at the start of the slot
+  Duration least_served_{};    // see update_least_served()
   PcpuId deciding_ = kNoPcpu;  // within pick()
   std::uint64_t searches_ = 0;
   std::vector<VcpuIndex> costopped_;  // all that are, and some that have been since the last note_costops()

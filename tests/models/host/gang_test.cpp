@@ -106,6 +106,17 @@ TEST(Gang, ABigVmDoesNotStarveBesideSmallOnes) {
   for (const VcpuIndex v : {0u, 1u, 6u, 7u, 8u}) EXPECT_GE(share(host, v), 0.33);
 }
 
+TEST(Gang, OneThatRarelyRunsDoesNotKeepABigVmFromBeingFirst) {
+  // VM 2 wants both pCPUs in each slot, but only for a microsecond: then the small VM 1 would fit, and the big VM 0
+  // not.
+  FakeHost host("gang", pcpus(2), vms({2, 1, 2}));
+  for (const VcpuIndex v : {3u, 4u}) host.burst(v, 1us, 249us);
+  host.start_all();
+  host.run_until(at(10s));
+  EXPECT_GE(share(host, 0), 0.3);
+  EXPECT_EQ(host.ran(0), host.ran(1));
+}
+
 TEST(Gang, WhatRemainsIsFilledByGangsThatFitWhole) {
   FakeHost host("gang", pcpus(8), vms({3, 3, 3, 2}));
   host.start_all();
