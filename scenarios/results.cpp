@@ -22,7 +22,9 @@ MetricSummary summarise_metric(std::span<const double> values) {
   const Summary s = summarise(values);
   MetricSummary metric{s.count, s.mean, s.stddev(), {}, s.min, s.median, s.max};
   if (s.count > 1) {
-    const boost::math::students_t student(static_cast<double>(s.count - 1));
+    // Not through long double, of which there is less under valgrind and on some machines.
+    using Double = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+    const boost::math::students_t_distribution<double, Double> student(static_cast<double>(s.count - 1));
     // Six decimals of the quantile are the same with every maths library, its last bits are not.
     const double t = std::round(boost::math::quantile(boost::math::complement(student, 0.025)) * 1e6) / 1e6;
     const double half_width = t * s.standard_error();

@@ -31,7 +31,7 @@ Domains::Domains(const Machine& machine) : places_(machine.pcpus()) {
         places_[i].core = core;
         places_[i].socket = socket;
       }
-      add(Level::kCore, core, divide(core, index_of));
+      add(Level::kCore, core, divide(core, [](PcpuId pcpu) { return index_of(pcpu); }));
     }
     add(Level::kSocket, socket, cores);
   }
