@@ -78,7 +78,7 @@ void write_tasks(const Writer& write, VmGroup vms, std::size_t group, SimTime si
 
 void write_lock(const Writer& write, VmGroup vms, std::size_t lock, Duration elapsed) {
   GuestLock::Statistics sum;
-  for (const Vm* const vm : vms) sum.add(vm->locks()[lock]->statistics());
+  for (const Vm* const vm : vms) sum.add(vm->lock_statistics(lock));
   write("kind", vms.front()->locks()[lock]->kind());
   write("acquisitions", sum.acquisitions);
   write("contended", sum.contended);
@@ -88,7 +88,13 @@ void write_lock(const Writer& write, VmGroup vms, std::size_t lock, Duration ela
   write("spin_s", sum.spin);
   write("idle_reserved_s", sum.idle_reserved);
   write("holder_preemptions", sum.holder_preemptions);
-  write("holder_preempted_s", sum.holder_preempted);
+  write("holder_preempted_s", Duration(static_cast<std::int64_t>(sum.holder_preempted.sum_ps())));
+  write_histogram(write.in("holder_preempted_us"), sum.holder_preempted);
+  const Writer stacked = write.in("stacked");
+  stacked("type_a", sum.type_a.count());
+  write_histogram(stacked.in("type_a_us"), sum.type_a);
+  stacked("type_b", sum.type_b.count());
+  write_histogram(stacked.in("type_b_us"), sum.type_b);
   write("waiter_preemptions", sum.waiter_preemptions);
   write("halts", sum.algorithm.halts);
   write("kicks", sum.algorithm.kicks);
@@ -149,11 +155,15 @@ void write_vm(const Writer& write, VmGroup vms, SimTime since, SimTime now) {
   const Vm& first = *vms.front();
   SimTime last = since;
   Vm::ReportedTime reported;
+  std::uint64_t hints = 0;
+  std::uint64_t deferred_flushes = 0;
   for (const Vm* const vm : vms) {
     for (const Vm::TaskGroup& group : vm->task_groups()) {
       for (const auto& task : group.tasks) last = std::max(last, task->finished_at.value_or(now));
     }
     reported.add(vm->reported());
+    hints += vm->counts.hints;
+    deferred_flushes += vm->counts.deferred_flushes;
   }
   write("elapsed_s", last - since);
 
@@ -173,6 +183,9 @@ void write_vm(const Writer& write, VmGroup vms, SimTime since, SimTime now) {
   guest("user", reported.user);
   guest("system", reported.system);
   guest("steal", reported.steal);
+
+  write("hints", hints);
+  write("deferred_flushes", deferred_flushes);
 
   const Writer percent = write.in("percent");
   percent("run", time.percent(time.on_pcpu()));
@@ -233,7 +246,9 @@ Metrics collect_metrics(const SimulationConfig& config, const std::vector<std::u
     yields("to_spinner", counts.to_spinner);
     yields("to_holder", counts.to_holder);
     yields("to_woken", counts.to_woken);
+    yields("to_marked", counts.to_marked);
     yields("not_honoured", counts.not_honoured);
+    yields("none_marked", counts.none_marked);
   }
   write("events", engine.events());
 

@@ -18,6 +18,15 @@ using Output = nlohmann::ordered_json;
 
 bool same_point(const Point& a, const Point& b) { return a.size() == b.size() && agrees(a, b); }
 
+// `point` with other values of some of its coordinates.
+Point moved(Point point, const Point& values) {
+  for (Coordinate& coordinate : point) {
+    const auto value = std::ranges::find(values, coordinate.path, &Coordinate::path);
+    if (value != values.end()) coordinate.value = value->value;
+  }
+  return point;
+}
+
 MetricSummary summarise_metric(std::span<const double> values) {
   const Summary s = summarise(values);
   MetricSummary metric{s.count, s.mean, s.stddev(), {}, s.min, s.median, s.max};
@@ -138,12 +147,20 @@ std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std:
   for (const Expectation& e : scenario.expect) {
     for (const PointSummary& point : summary) {
       if (!agrees(point.point, e.point)) continue;
+      const auto base = std::ranges::find_if(summary, [other = moved(point.point, e.relative_to)](
+                                                          const PointSummary& p) { return agrees(p.point, other); });
+      if (base == summary.end()) continue;
       ExpectationResult& result = results.emplace_back(ExpectationResult{&e, point.point, {}, false});
-      if (const MetricSummary* metric = point.find(e.metric); metric != nullptr) {
+      const MetricSummary* metric = point.find(e.metric);
+      const MetricSummary* unit = base->find(e.metric);
+      if (metric == nullptr || unit == nullptr) continue;
+      if (e.relative_to.empty()) {
         result.mean = metric->mean;
-        result.holds =
-            metric->mean >= e.at_least.value_or(metric->mean) && metric->mean <= e.at_most.value_or(metric->mean);
+      } else if (unit->mean != 0) {
+        result.mean = metric->mean / unit->mean;
       }
+      result.holds = result.mean && *result.mean >= e.at_least.value_or(*result.mean) &&
+                     *result.mean <= e.at_most.value_or(*result.mean);
     }
   }
   return results;

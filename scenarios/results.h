@@ -41,11 +41,11 @@ std::string results_text(const Scenario& scenario, std::span<const RunRecord> re
 
 std::string_view name_of(RunResult::Ended ended);  // "at", "workloads_done", "at_most", "deadlock"
 
-// An expectation at one point. It fails if the metric does not exist there.
+// An expectation at one point. It fails if the metric does not exist there, or a ratio has no value.
 struct ExpectationResult {
   const Expectation* expectation;
   Point point;
-  std::optional<double> mean;
+  std::optional<double> mean;  // or the ratio of two
   bool holds = false;
 };
 // Points without records are left out.

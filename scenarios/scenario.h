@@ -17,10 +17,12 @@
 
 namespace vcpusim {
 
-// What the mean over the replications of a metric must satisfy, at every point that agrees with `point`.
+// What the mean over the replications of a metric must satisfy, at every point that agrees with `point`. With
+// `relative_to`, it is the ratio of that mean to the mean at the point that differs in these coordinates.
 struct Expectation {
   std::string metric;
   Point point;
+  Point relative_to;
   std::optional<double> at_least;
   std::optional<double> at_most;
   std::string why;

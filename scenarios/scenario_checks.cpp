@@ -88,6 +88,13 @@ void check_vms(const SimulationConfig& simulation, const Report& report) {
   }
 }
 
+void check_assists(const HostConfig& host, const Report& report) {
+  if (host.assists.contains("pv_tlb_flush") && !host.assists.contains("steal_clock")) {
+    report("/host/assists/pv_tlb_flush",
+           "guests cannot see which vCPUs are off their pCPUs (expected \"steal_clock\", too)");
+  }
+}
+
 void check_times(const SimulationConfig& simulation, const Report& report) {
   const Duration end = simulation.stop.at.value_or(simulation.stop.at_most);
   if (simulation.warmup >= end && end > Duration::zero()) {
@@ -118,6 +125,7 @@ void check_figures(const Scenario& scenario, const std::vector<Axis>& axes, cons
     if (!e.at_least && !e.at_most) report(pointer, "expected at least one of the keys \"at_least\", \"at_most\"");
     if (e.at_least && e.at_most && *e.at_least > *e.at_most) report(pointer, "no value is >= at_least and <= at_most");
     check_point(e.point, axes, pointer + "/point", report);
+    check_point(e.relative_to, axes, pointer + "/relative_to", report);
   }
   for (std::size_t i = 0; i < scenario.published.size(); ++i) {
     const PublishedFigure& figure = scenario.published[i];
@@ -146,6 +154,7 @@ void check(const Scenario& scenario, const std::vector<Axis>& written, const Rep
   check_overcommit(scenario, report);
   check_sizes(scenario.simulation, report);
   check_vms(scenario.simulation, report);
+  check_assists(scenario.simulation.host, report);
   check_times(scenario.simulation, report);
   check_figures(scenario, written, report);
 }

@@ -81,6 +81,8 @@ void describe_expectation(Expectation& e, ScenarioVisitor& v) {
   v.required({"metric", "why"});
   v.text("metric", e.metric, "dotted path of a result");
   v.point("point", e.point, "holds only where the varied values are these");
+  v.point("relative_to", e.relative_to,
+          "the bounds are for the ratio to the value where these varied values are different");
   v.optional_real("at_least", e.at_least, kAnyReal, "the mean over the replications is not below this");
   v.optional_real("at_most", e.at_most, kAnyReal, "the mean over the replications is not above this");
   v.text("why", e.why, "where the expectation comes from");

@@ -1,6 +1,7 @@
 #include "models/guest/guest_lock.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -23,7 +24,9 @@ void GuestLock::Statistics::add(const Statistics& other) {
   spin += other.spin;
   idle_reserved += other.idle_reserved;
   holder_preemptions += other.holder_preemptions;
-  holder_preempted += other.holder_preempted;
+  holder_preempted.merge(other.holder_preempted);
+  type_a.merge(other.type_a);
+  type_b.merge(other.type_b);
   waiter_preemptions += other.waiter_preemptions;
   algorithm.halts += other.algorithm.halts;
   algorithm.kicks += other.algorithm.kicks;
@@ -53,6 +56,9 @@ void GuestLock::reset_statistics() {
 void GuestLock::requested(Task& by) {
   by.waits_for(this);
   by.wait = {by.now(), by.vcpu().time(Activity::kSpin)};
+  if (owner_left_ != kNoPcpu) [[unlikely]] {
+    waiter_runs(by);
+  }
 }
 
 void GuestLock::acquired(Task& owner, bool contended) {
@@ -94,10 +100,21 @@ void GuestLock::released(Task& owner) {
   owner.no_longer_holds(*this);
 }
 
-void GuestLock::holder_resumed(Duration away) {
-  statistics_.holder_preempted += away;
-  if (releasing_ != nullptr) released_at_ = releasing_->now();  // up to now, the lock was not free
+void GuestLock::holder_preempted(const Task& owner) {
+  ++statistics_.holder_preemptions;
+  owner_left_ = owner.pcpu();
+  stacked_ = false;
 }
+
+void GuestLock::holder_resumed(const Task& owner, Duration away) {
+  statistics_.holder_preempted.record(away);
+  if (releasing_ != nullptr) released_at_ = releasing_->now();  // up to now, the lock was not free
+  const PcpuId left = std::exchange(owner_left_, kNoPcpu);
+  if (stacked_) (owner.pcpu() == left ? statistics_.type_b : statistics_.type_a).record(away);
+  stacked_ = false;
+}
+
+void GuestLock::waiter_runs(const Task& waiter) { stacked_ = stacked_ || waiter.pcpu() == owner_left_; }
 
 void GuestLock::waiter_resumed(const Task& waiter, SimTime stopped_at) {
   const bool is_free = owner_ == nullptr && (releasing_ == nullptr || releasing_->vcpu().is_running());

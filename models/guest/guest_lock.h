@@ -33,8 +33,9 @@ class GuestLock {
   void released(Task& owner);   // all stores of the release have been made
 
   // What the host does to the vCPUs of its owner and waiters.
-  void holder_preempted() { ++statistics_.holder_preemptions; }
-  void holder_resumed(Duration away);
+  void holder_preempted(const Task& owner);
+  void holder_resumed(const Task& owner, Duration away);
+  void waiter_runs(const Task& waiter);
   void waiter_preempted() { ++statistics_.waiter_preemptions; }
   void waiter_resumed(const Task& waiter, SimTime stopped_at);
 
@@ -47,7 +48,12 @@ class GuestLock {
     // Time in which the lock was free and kept for its next owner, who was not on a pCPU (LWP).
     Duration idle_reserved{};
     std::uint64_t holder_preemptions = 0;  // a vCPU lost its pCPU while its task owned the lock (LHP) ...
-    Duration holder_preempted{};           // ... and for how long
+    LatencyHistogram holder_preempted;     // ... and for how long
+    // How long owners were off their pCPU if meanwhile a waiter for the lock spun on it, that is, if siblings were
+    // stacked: type A, the owner went on on another pCPU; type B, on the same ("Enhancement for PLE handler in KVM",
+    // kvm list, March 2014).
+    LatencyHistogram type_a;
+    LatencyHistogram type_b;
     std::uint64_t waiter_preemptions = 0;
     LockCounters algorithm;
     std::optional<RcuStatistics> rcu;  // of a grace-period domain
@@ -68,6 +74,8 @@ class GuestLock {
   Task* releasing_ = nullptr;  // the last owner, until it has released the lock or another has it
   SimTime acquired_at_{};
   SimTime released_at_{};
+  PcpuId owner_left_ = kNoPcpu;  // the pCPU that the owner has lost; kNoPcpu: it runs
+  bool stacked_ = false;         // and on which a waiter has run since
   // Waiters that were off their pCPU since the last release, and for how long: one of them may be the next owner.
   std::vector<std::pair<const Task*, Duration>> absent_;
   Statistics statistics_;

@@ -63,15 +63,17 @@ std::optional<std::string> Task::stuck() const {
 
 void Task::vcpu_stopped() {
   preempted_ = true;
-  for (GuestLock* const lock : held_) lock->holder_preempted();
+  for (GuestLock* const lock : held_) lock->holder_preempted(*this);
   if (waiting_for_ != nullptr) waiting_for_->waiter_preempted();
 }
 
 void Task::vcpu_resumed(SimTime stopped_at) {
   if (std::exchange(preempted_, false)) {
-    for (GuestLock* const lock : held_) lock->holder_resumed(now() - stopped_at);
+    for (GuestLock* const lock : held_) lock->holder_resumed(*this, now() - stopped_at);
   }
-  if (waiting_for_ != nullptr && stopped_at != kNever) waiting_for_->waiter_resumed(*this, stopped_at);
+  if (waiting_for_ == nullptr) return;
+  waiting_for_->waiter_runs(*this);
+  if (stopped_at != kNever) waiting_for_->waiter_resumed(*this, stopped_at);
 }
 
 }  // namespace vcpusim

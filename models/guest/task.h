@@ -188,6 +188,7 @@ class Task {
   // ---- for the vCPU and the VM ----------------------------------------------------------------------------
 
   GuestOp op;
+  int marks = 0;  // critical sections that it has marked by hint hypercalls and not left
   int preemption_off = 0;
   int interrupts_off = 0;
   // The vCPU has lost its pCPU; it is back on one after having been away since `stopped_at`.

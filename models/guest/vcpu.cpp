@@ -18,7 +18,9 @@ Vcpu::Vcpu(Vm& vm, VcpuId id, std::uint32_t index, const Machine& machine)
       machine_(machine),
       engine_(machine.engine()),
       timer_(engine_.add_timer<&Vcpu::on_timer>(*this)),
-      clock_(vm.config().guest.tick, vm.clock_offset(), engine_, *this) {}
+      clock_(vm.config().guest.tick, vm.clock_offset(), engine_, *this) {
+  if (vm.assists().ple) ple_window_ = vm.assists().ple->base();
+}
 
 void Vcpu::run_natively_on(PcpuId pcpu, Cores& cores) {
   pcpu_ = pcpu;
@@ -79,21 +81,15 @@ void Vcpu::arm_poll() {
 void Vcpu::pause_loop_exit() {
   suspend();
   ++exits_.ple;
-  const PleParams& ple = *vm_.assists().ple;
-  if (ple_growth_ < ple.max_window.count) ple_growth_ *= ple.grow;
+  ple_window_ = vm_.assists().ple->grown(ple_window_);
   overhead_ += machine_.transitions().vm_exit + vm_.assists().directed_yield.handler;
   spun_ = true;
   enter();
 }
 
 Duration Vcpu::ple_window() const {
-  const PleParams& ple = *vm_.assists().ple;
-  if (ple.mode == PleParams::Mode::kAmd) {
-    constexpr std::int64_t kLargestCount = 65535;
-    return std::min(ple.count * ple_growth_, kLargestCount) * machine_.pause();
-  }
-  const Cycles window{std::min(ple.window.count * ple_growth_, ple.max_window.count)};
-  return to_duration(window, machine_.config().clock);
+  if (vm_.assists().ple->mode == PleParams::Mode::kAmd) return ple_window_ * machine_.pause();
+  return to_duration(Cycles{ple_window_}, machine_.config().clock);
 }
 
 void Vcpu::poll_succeeds(SimTime at) {
@@ -405,6 +401,7 @@ void Vcpu::report_quiescent() {
 
 bool Vcpu::in_kernel() const { return current_ == nullptr || current_->activity() != Activity::kUser; }
 bool Vcpu::spins() const { return current_ != nullptr && current_->op.kind == GuestOp::Kind::kPoll; }
+bool Vcpu::is_marked() const { return current_ != nullptr && current_->marks > 0; }
 bool Vcpu::holds_lock() const { return current_ != nullptr && current_->holds_lock(); }
 
 // Something has come up: do it now if guest code is executing, wake up if halted, otherwise it is found in time.
@@ -467,12 +464,12 @@ Task* Vcpu::give_task() {
   return task;
 }
 
-void Vcpu::send_ipi(IpiCall& call, Vcpu& sender) {
+void Vcpu::send_ipi(IpiCall& call, Vcpu& sender, bool exits) {
   const TransitionCosts& costs = machine_.transitions();
   ++call.outstanding;
   sender.overhead_ += costs.ipi_send;
   sender.attention_ = true;
-  if (sender.host_ != nullptr) {
+  if (exits && sender.host_ != nullptr) {
     ++sender.exits_.ipi;
     sender.overhead_ += costs.vm_exit;
   }
@@ -503,11 +500,9 @@ void Vcpu::tick_is_due() {
 void Vcpu::dispatched(PcpuId pcpu, Duration overhead) {
   state_ = HostState::kRunning;
   pcpu_ = pcpu;
-  if (vm_.assists().ple) {
-    const std::int64_t shrink = vm_.assists().ple->shrink;
-    ple_growth_ = shrink == 0 ? 1 : std::max<std::int64_t>(1, ple_growth_ / shrink);
-  }
+  if (vm_.assists().ple) ple_window_ = vm_.assists().ple->shrunk(ple_window_);
   overhead_ += overhead;
+  flush_pending_ = false;
   vm_.trace()(TraceKind::kDispatch, index_, vcpusim::index_of(pcpu));
   tell_lookers();
   if (current_ != nullptr) current_->vcpu_resumed(stopped_at_);

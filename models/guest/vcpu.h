@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "models/guest/guest_clock.h"
@@ -141,8 +142,8 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   // Takes a waiting task out of the queue, for another vCPU; null if there is none.
   Task* give_task();
   std::size_t waiting_tasks() const { return queue_.size(); }
-  // Interrupts this vCPU for `call`; the sender pays.
-  void send_ipi(IpiCall& call, Vcpu& sender);
+  // Interrupts this vCPU for `call`; the sender pays, the exit only if `exits`.
+  void send_ipi(IpiCall& call, Vcpu& sender, bool exits);
   // Makes a halt of this vCPU end, or the next one not begin. `from` is the pCPU of the kicker.
   void kick(PcpuId from);
   // Starts the clock.
@@ -165,8 +166,13 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   bool in_kernel() const;
   bool spins() const;
   bool holds_lock() const;
-  // Critical sections that the guest has marked by hint hypercalls, and not yet left.
-  int hinted = 0;
+  // Its task is in a critical section that it has marked by a hint hypercall.
+  bool is_marked() const;
+  bool has_pending_interrupt() const { return clock_.pending() || !ipis_.empty(); }
+  // The host flushes its TLB, for `cost`, when it enters the guest next: once, however often it is told.
+  void flush_on_entry(Duration cost) {
+    if (!std::exchange(flush_pending_, true)) overhead_ += cost;
+  }
 
   // ---- for the host ---------------------------------------------------------------------------------------
 
@@ -259,8 +265,9 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   bool costopped_ = false;
   bool resched_ = false;     // the guest wants to switch tasks
   bool left_halted_ = true;  // when it left its pCPU last, it was because it halted
-  Duration overhead_{};      // to be paid before guest mode
-  Duration burn_{};          // of the handling under way
+  bool flush_pending_ = false;
+  Duration overhead_{};  // to be paid before guest mode
+  Duration burn_{};      // of the handling under way
   Handling handling_ = Handling::kNothing;
   SimTime phase_since_ = kTimeZero;
 
@@ -270,7 +277,7 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   SimTime poll_sees_at_ = kNever;   // when the poll under way sees its condition
   SimTime poll_ends_at_ = kNever;   // when its budget is spent
   SimTime poll_exits_at_ = kNever;  // when its PLE window is used up
-  std::int64_t ple_growth_ = 1;     // factor of the PLE window after the exits since the vCPU was scheduled in
+  std::int64_t ple_window_ = 0;     // in the unit of its mode
   Duration halt_poll_{};            // how long it would poll before it halts
   SimTime halt_began_ = kNever;
   std::vector<CacheLine*> lookers_;

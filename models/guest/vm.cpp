@@ -29,7 +29,8 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers fir
       machine_(machine),
       assists_(assists),
       trace_(trace),
-      observer_(observer) {
+      observer_(observer),
+      first_task_(first.task) {
   const auto vcpus = static_cast<std::size_t>(config.vcpus);
   const std::string path = "vms." + name_;
   if (config.guest.tick > Duration::zero()) {
@@ -37,8 +38,19 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers fir
     clock_offset_ =
         Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(config.guest.tick.count())))};
   }
+  std::int64_t tasks = 0;
+  for (const TaskConfig& task : config.tasks) tasks += task.count;
   for (const LockConfig& lock : config.guest.locks) {
-    locks_.push_back(std::make_unique<GuestLock>(lock, machine, vcpus_, vcpus, config.native, first.lock++, trace));
+    const auto make = [&] {
+      return std::make_unique<GuestLock>(lock, machine, vcpus_, vcpus, config.native, first.lock, trace);
+    };
+    locks_.push_back(make());
+    auto& own = own_locks_.emplace_back();
+    const auto instances = lock.kind.params.find("instances");
+    const bool per_task =
+        instances != lock.kind.params.end() && instances->second == ParamValue(std::string("per_task"));
+    for (std::int64_t i = 0; per_task && i < tasks; ++i) own.push_back(make());
+    ++first.lock;
   }
   for (const BarrierConfig& barrier : config.guest.barriers) barriers_.emplace_back(barrier.parties);
   for (std::uint32_t i = 0; i < vcpus; ++i) {
@@ -111,6 +123,12 @@ void Vm::account_tick(const Vcpu& vcpu) {
   (task->activity() == Activity::kUser ? reported_.user : reported_.system) += left;
 }
 
+GuestLock::Statistics Vm::lock_statistics(std::size_t index) const {
+  GuestLock::Statistics sum = locks_[index]->statistics();
+  for (const auto& lock : own_locks_[index]) sum.add(lock->statistics());
+  return sum;
+}
+
 std::vector<std::string> Vm::standstill() const {
   std::vector<std::string> stuck;
   for (const TaskGroup& group : groups_) {
@@ -126,6 +144,9 @@ std::vector<std::string> Vm::standstill() const {
 
 void Vm::reset_statistics() {
   for (const auto& lock : locks_) lock->reset_statistics();
+  for (const auto& locks : own_locks_) {
+    for (const auto& lock : locks) lock->reset_statistics();
+  }
   for (const auto& vcpu : vcpus_) vcpu->reset_statistics();
   for (TaskGroup& group : groups_) {
     for (const auto& task : group.tasks) {
@@ -133,6 +154,7 @@ void Vm::reset_statistics() {
       task->wait.spin_before = Duration::zero();  // its vCPU counts from zero again, too
     }
   }
+  counts = {};
   reported_ = {};
   std::ranges::fill(steal_seen_, Duration::zero());
 }

@@ -64,7 +64,10 @@ class Vm {
   const Machine& machine() const { return machine_; }
   const Tracer& trace() const { return trace_; }
   const Assists& assists() const { return assists_; }
-  GuestLock& lock(std::size_t index) { return *locks_[index]; }
+  // The lock that `user` means by this name.
+  GuestLock& lock(std::size_t index, const Task& user) {
+    return own_locks_[index].empty() ? *locks_[index] : *own_locks_[index][user.index() - first_task_];
+  }
   GuestBarrier& barrier(std::size_t index) { return barriers_[index]; }
   void task_finished(Task& task);
   void cannot_go_on(const Task& task, const std::string& why) { observer_.cannot_go_on(task.path() + " " + why); }
@@ -98,9 +101,17 @@ class Vm {
   void account_tick(const Vcpu& vcpu);
   const ReportedTime& reported() const { return reported_; }
 
+  // What the guest has asked its host for.
+  struct Counts {
+    std::uint64_t hints = 0;             // hint hypercalls
+    std::uint64_t deferred_flushes = 0;  // targets of shootdowns that were left to the host
+  };
+  Counts counts;
+
   std::vector<std::unique_ptr<Vcpu>>& vcpus() { return vcpus_; }
   const std::vector<std::unique_ptr<Vcpu>>& vcpus() const { return vcpus_; }
   const std::vector<std::unique_ptr<GuestLock>>& locks() const { return locks_; }
+  GuestLock::Statistics lock_statistics(std::size_t index) const;  // of all locks by its name
 
   // The tasks of config().tasks[i], in order of their numbers.
   struct TaskGroup {
@@ -125,6 +136,9 @@ class Vm {
   ReportedTime reported_;
   std::vector<Duration> steal_seen_;  // by vCPU: what its steal clock showed at its last tick
   std::vector<std::unique_ptr<GuestLock>> locks_;
+  // By lock, then by task, where each task has its own; empty where locks_ has the one for all.
+  std::vector<std::vector<std::unique_ptr<GuestLock>>> own_locks_;
+  std::uint32_t first_task_;
   std::vector<GuestBarrier> barriers_;
   std::vector<std::unique_ptr<Vcpu>> vcpus_;
   std::vector<TaskGroup> groups_;

@@ -197,9 +197,9 @@ bool Host::is_candidate(VcpuIndex vcpu) {
   if (states_[vcpu] != HostState::kReady) return false;
   SpinState& spin = spin_[vcpu];
   if (spin.woken) {
-    if (rules.candidates == DirectedYieldParams::Candidates::kPreempted) return false;
-  } else if (rules.kernel_mode_only && !vcpus_[vcpu]->in_kernel()) {
-    return false;
+    if (!rules.boosts_woken()) return false;
+  } else if (rules.boosts_kernel_mode_only() && !vcpus_[vcpu]->in_kernel()) {
+    if (!rules.boosts_interrupted() || !vcpus_[vcpu]->has_pending_interrupt()) return false;
   }
   if (!rules.eligibility || !spin.in_spin_loop) return true;
   return std::exchange(spin.eligible, !spin.eligible);
@@ -213,13 +213,15 @@ bool Host::on_spin(Vcpu& vcpu) {
   VmRange& vm = vms_[descriptions_[me].vm];
   auto& counts = statistics_.directed_yields;
   // Guests that use the hint have their marked vCPUs boosted and no others.
-  bool hinted_only = false;
+  const auto is_marked = [this](VcpuIndex v) { return states_[v] == HostState::kReady && vcpus_[v]->is_marked(); };
+  bool marked_only = false;
   if (assists_.hint) {
-    for (std::uint32_t i = 0; i < vm.size; ++i) {
-      hinted_only = hinted_only || (vm.first + i != me && vcpus_[vm.first + i]->hinted > 0);
+    for (std::uint32_t i = 0; i < vm.size; ++i) marked_only = marked_only || is_marked(vm.first + i);
+    if (!marked_only) {
+      ++counts.none_marked;
+      if (assists_.hint->fallback == HintParams::Fallback::kResume) return false;
+      if (assists_.hint->fallback == HintParams::Fallback::kYield) return yield(vcpu);
     }
-    if (!hinted_only && assists_.hint->fallback == HintParams::Fallback::kResume) return false;
-    if (!hinted_only && assists_.hint->fallback == HintParams::Fallback::kYield) return yield(vcpu);
   }
   spin_[me].in_spin_loop = true;
   int refusals = 0;
@@ -227,22 +229,21 @@ bool Host::on_spin(Vcpu& vcpu) {
     const std::uint32_t number = (vm.last_boosted + 1 + i) % vm.size;
     const VcpuIndex candidate = vm.first + number;
     if (candidate == me) continue;
-    if (hinted_only ? vcpus_[candidate]->hinted == 0 || states_[candidate] != HostState::kReady
-                    : !is_candidate(candidate)) {
-      continue;
-    }
+    if (!(marked_only ? is_marked(candidate) : is_candidate(candidate))) continue;
     Vcpu& target = *vcpus_[candidate];
     const bool spinner = target.spins();
     const bool holder = target.holds_lock();
     const bool woken = spin_[candidate].woken;
+    const bool marked = target.is_marked();
     ++counts.attempted;
     const int result = yield_to(vcpu, target);
     if (result > 0) {
-      vm.last_boosted = rules.last_boosted_bug ? i : number;
+      vm.last_boosted = rules.has_last_boosted_bug() ? i : number;
       ++counts.succeeded;
       counts.to_holder += holder ? 1 : 0;
       counts.to_spinner += spinner ? 1 : 0;
       counts.to_woken += woken ? 1 : 0;
+      counts.to_marked += marked ? 1 : 0;
       const bool left = pcpu.running != me;
       if (!left) spin_[me].in_spin_loop = spin_[me].eligible = false;
       return left;

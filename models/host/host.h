@@ -30,8 +30,10 @@ struct HostStatistics {
     std::uint64_t succeeded = 0;     // the scheduler agreed
     std::uint64_t to_spinner = 0;    // of these: to a vCPU that itself waits for a lock ...
     std::uint64_t to_holder = 0;     // ... that owns one ...
-    std::uint64_t to_woken = 0;      // ... that had halted and was woken
+    std::uint64_t to_woken = 0;      // ... that had halted and was woken ...
+    std::uint64_t to_marked = 0;     // ... that was in a section marked by a hint
     std::uint64_t not_honoured = 0;  // agreed, but its pCPU ran another next
+    std::uint64_t none_marked = 0;   // exits of guests that use hints, while no marked vCPU waited for a pCPU
   } directed_yields;
 };
 

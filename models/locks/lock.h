@@ -7,8 +7,10 @@
 // To add an algorithm, add a file to models/locks and its name to the list in models/CMakeLists.txt.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "models/catalogue.h"
@@ -63,6 +65,18 @@ class Lock {
   virtual RcuDomain* rcu() { return nullptr; }
 };
 
+// What a scenario can say of a lock of any kind.
+struct LockUse {
+  enum class Instances { kOne, kPerTask };
+  Instances instances = Instances::kOne;
+
+  void describe(ParamVisitor& visitor) {
+    static constexpr std::array<std::string_view, 2> kInstances{"one", "per_task"};
+    visitor.choice("instances", instances, kInstances,
+                   "per_task: each task has a lock of its own by this name, as for an object that only it uses");
+  }
+};
+
 // The catalogue entry of a lock class `L`. If it has parameters, they are a struct L::Params with describe(), from
 // which L is constructed beside the site. If it is not a plain spinlock, L::traits(params) says so.
 template <class L>
@@ -70,13 +84,19 @@ LockKind lock_kind(std::string_view name, std::string_view summary, std::string_
   if constexpr (requires { typename L::Params; }) {
     static constexpr auto kParams = [](const Kind& kind) {
       typename L::Params params;
-      apply_params(kind, [&](ParamVisitor& visitor) { params.describe(visitor); });
+      apply_params(kind, [&](ParamVisitor& visitor) {
+        params.describe(visitor);
+        LockUse{}.describe(visitor);
+      });
       return params;
     };
     return {name,
             summary,
             source,
-            [](ParamVisitor& visitor) { typename L::Params{}.describe(visitor); },
+            [](ParamVisitor& visitor) {
+              typename L::Params{}.describe(visitor);
+              LockUse{}.describe(visitor);
+            },
             [](const Kind& kind, LockSite& site) -> std::unique_ptr<Lock> {
               return std::make_unique<L>(site, kParams(kind));
             },
@@ -91,7 +111,7 @@ LockKind lock_kind(std::string_view name, std::string_view summary, std::string_
     return {name,
             summary,
             source,
-            [](ParamVisitor&) {},
+            [](ParamVisitor& visitor) { LockUse{}.describe(visitor); },
             [](const Kind&, LockSite& site) -> std::unique_ptr<Lock> { return std::make_unique<L>(site); },
             [](const Kind&) { return LockTraits{}; }};
   }

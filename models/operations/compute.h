@@ -1,6 +1,7 @@
 // What `user` and `kernel` share: computing for a drawn time, accounted to one activity.
 #pragma once
 
+#include "models/guest/hint.h"
 #include "models/guest/task.h"
 #include "models/operation.h"
 #include "sim/distribution.h"
@@ -15,8 +16,12 @@ class Compute : public Operation {
   void describe(OperationVisitor& visitor) final { visitor.distribution(key_, span_, help_); }
 
   Co run(Task& self) const final {
-    const Activity before = self.set_activity(activity_);
-    return self.run(span_.draw(self.random()), [&self, before] { self.set_activity(before); });
+    if (activity_ == Activity::kUser) {
+      const Activity before = self.set_activity(Activity::kUser);
+      return self.run(span_.draw(self.random()), [&self, before] { self.set_activity(before); });
+    }
+    const Activity before = enter_kernel(self);
+    return self.run(span_.draw(self.random()), [&self, before] { leave_kernel(self, before); });
   }
 
  private:

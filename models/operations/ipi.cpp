@@ -4,13 +4,15 @@
 // Source      kernel/smp.c and arch/x86/mm/tlb.c, Linux: the initiator waits, executing, for each target
 // Models      one IPI per target, paid by the sender; a target answers when it runs with interrupts enabled; one that
 //             is halted is woken
-// Leaves out  multicast and posted interrupts
+//             With pv_ipi one hypercall sends to many; with pv_tlb_flush a shootdown leaves out those that do not run
+// Leaves out  posted interrupts
 // Shows       the slowest target decides: a target that waits for a pCPU adds its whole scheduling delay
 #include "models/guest/ipi.h"
 
 #include <algorithm>
 
 #include "models/catalogue.h"
+#include "models/guest/hint.h"
 #include "models/guest/vm.h"
 #include "models/operation.h"
 #include "sim/distribution.h"
@@ -24,26 +26,48 @@ class Ipi final : public Operation {
   void describe(OperationVisitor& visitor) override {
     visitor.integer("ipi", targets_, {1, 16384}, "how many sibling vCPUs are called, at most all of them");
     visitor.distribution("work", work_, "CPU time that each target spends on the call");
+    visitor.flag("flush", flush_, "a TLB shootdown, which pv_tlb_flush may defer; false: a function call");
   }
 
   Co run(Task& self) const override {
     const auto& vcpus = self.vm().vcpus();
     const std::size_t n = std::min(static_cast<std::size_t>(targets_), vcpus.size() - 1);
     if (n == 0) co_return;
-    const Activity before = self.set_activity(Activity::kSystem);
+    const Activity before = enter_kernel(self);
     self.disable_preemption();
     IpiCall call(self.vm().machine(), work_.draw(self.random()));
+    Vcpu* preempted = nullptr;
     for (std::size_t i = 1; i <= n; ++i) {
-      vcpus[(index_of(self.vcpu().id()) + i) % vcpus.size()]->send_ipi(call, self.vcpu());
+      Vcpu& target = *vcpus[(index_of(self.vcpu().id()) + i) % vcpus.size()];
+      const bool off = target.reads_preempted();
+      if (off && flush_ && self.vm().assists().pv_tlb_flush) {
+        target.flush_on_entry(self.vm().assists().pv_tlb_flush->flush);
+        ++self.vm().counts.deferred_flushes;
+        continue;
+      }
+      if (off && preempted == nullptr) preempted = &target;
+      send(self, call, target);
     }
-    co_await self.watch(call.line, [&call] { return call.outstanding == 0; });
-    self.set_activity(before);
+    if (const auto& pv = self.vm().assists().pv_ipi; pv && pv->yield && preempted != nullptr) {
+      co_await self.hypercall();
+      co_await self.yield_to(*preempted);
+    }
+    if (call.outstanding > 0) co_await self.watch(call.line, [&call] { return call.outstanding == 0; });
+    leave_kernel(self, before);
     self.enable_preemption();
   }
 
  private:
+  // Natively nothing exits; with pv_ipi, one hypercall is for many.
+  static void send(Task& self, IpiCall& call, Vcpu& target) {
+    const std::optional<PvIpiParams>& pv = self.vm().assists().pv_ipi;
+    if (pv && call.sent++ % pv->targets == 0) self.vcpu().hypercall(Duration::zero());
+    target.send_ipi(call, self.vcpu(), !pv);
+  }
+
   std::int64_t targets_ = 1;
   Distribution work_;
+  bool flush_ = true;
 };
 
 }  // namespace

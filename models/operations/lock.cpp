@@ -2,6 +2,7 @@
 #include <array>
 
 #include "models/catalogue.h"
+#include "models/guest/hint.h"
 #include "models/guest/vm.h"
 #include "models/operation.h"
 #include "sim/distribution.h"
@@ -19,11 +20,13 @@ class LockSection final : public Operation {
     visitor.optional_distribution("hold", hold_, "CPU time in the critical section");
     visitor.optional_body("do", body_, "operations inside the critical section");
     visitor.flag("irqs_off", irqs_off_, "interrupts are disabled from the request to the release");
+    visitor.flag("hint", hint_, "the section is marked for the host, if that takes hints of sections");
   }
 
   Co run(Task& self) const override {
-    GuestLock& lock = self.vm().lock(lock_);
-    const Activity before = self.set_activity(Activity::kSystem);
+    GuestLock& lock = self.vm().lock(lock_, self);
+    const Activity before = enter_kernel(self);
+    if (hint_) mark_section(self, HintParams::Mark::kRequest, 1);
     if (irqs_off_) self.disable_interrupts();
     const bool preemptible = lock.algorithm().sleeping();
     if (!preemptible) self.disable_preemption();
@@ -31,6 +34,7 @@ class LockSection final : public Operation {
     co_await lock.algorithm().acquire(self);
     const bool contended = self.set_activity(Activity::kHold) == Activity::kSpin;
     lock.acquired(self, contended);
+    if (hint_) mark_section(self, HintParams::Mark::kOwner, 1);
     if (body_.empty()) {
       co_await self.run(hold_.draw(self.random()));
     } else {
@@ -39,7 +43,11 @@ class LockSection final : public Operation {
     lock.releasing(self);
     co_await lock.algorithm().release(self);
     lock.released(self);
-    self.set_activity(before);
+    if (hint_) {
+      mark_section(self, HintParams::Mark::kOwner, -1);
+      mark_section(self, HintParams::Mark::kRequest, -1);
+    }
+    leave_kernel(self, before);
     if (!preemptible) self.enable_preemption();
     if (irqs_off_) self.enable_interrupts();
   }
@@ -49,6 +57,7 @@ class LockSection final : public Operation {
   Distribution hold_;
   Program body_;
   bool irqs_off_ = false;
+  bool hint_ = true;
 };
 
 }  // namespace

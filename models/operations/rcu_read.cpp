@@ -4,6 +4,7 @@
 #include <array>
 
 #include "models/catalogue.h"
+#include "models/guest/hint.h"
 #include "models/guest/vm.h"
 #include "models/operation.h"
 #include "sim/check.h"
@@ -24,11 +25,11 @@ class RcuRead final : public Operation {
   }
 
   Co run(Task& self) const override {
-    GuestLock& lock = self.vm().lock(domain_);
+    GuestLock& lock = self.vm().lock(domain_, self);
     RcuDomain* const domain = lock.algorithm().rcu();
     SIM_CHECK(domain != nullptr, "rcu_read of lock \"" + lock.name() + "\", whose kind is not rcu");
     ++domain->statistics.reads;
-    const Activity before = self.set_activity(Activity::kSystem);
+    const Activity before = enter_kernel(self);
     self.disable_preemption();
     if (body_.empty()) {
       co_await self.run(hold_.draw(self.random()));
@@ -36,7 +37,7 @@ class RcuRead final : public Operation {
       for (const auto& operation : body_) co_await operation->run(self);
     }
     self.enable_preemption();
-    self.set_activity(before);
+    leave_kernel(self, before);
   }
 
  private:

@@ -167,8 +167,9 @@ std::string failed_expectations(std::span<const ExpectationResult> results) {
     if (result.holds) continue;
     const Expectation& e = *result.expectation;
     const std::string point = describe_point(result.point);
-    text += fmt::format("expectation failed{}{}: {} is {}", point.empty() ? "" : " at ", point, e.metric,
-                        result.mean ? fmt::to_string(*result.mean) : "no metric of the results");
+    text += fmt::format("expectation failed{}{}: {}", point.empty() ? "" : " at ", point, e.metric);
+    if (!e.relative_to.empty()) text += fmt::format(" relative to {}", describe_point(e.relative_to));
+    text += fmt::format(" is {}", result.mean ? fmt::to_string(*result.mean) : "no metric of the results");
     if (e.at_least) text += fmt::format(", expected >= {}", *e.at_least);
     if (e.at_most) text += fmt::format("{} <= {}", e.at_least ? " and" : ", expected", *e.at_most);
     text += fmt::format(" ({})\n", e.why);

@@ -19,6 +19,7 @@ Assists::Assists(const std::map<std::string, Kind>& on)
       hint(read<HintParams>(on, "hint")),
       halt_poll(read<HaltPollParams>(on, "halt_poll")),
       steal_clock(read<StealClockParams>(on, "steal_clock")),
-      pv_tlb_flush(read<PvTlbFlushParams>(on, "pv_tlb_flush")) {}
+      pv_tlb_flush(read<PvTlbFlushParams>(on, "pv_tlb_flush")),
+      pv_ipi(read<PvIpiParams>(on, "pv_ipi")) {}
 
 }  // namespace vcpusim

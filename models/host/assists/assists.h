@@ -24,20 +24,38 @@ struct PleParams {
   std::int64_t grow = 2;
   std::int64_t shrink = 0;
   Cycles max_window{(std::int64_t{1} << 32) - 1};
+  std::int64_t max_count = 65535;
   void describe(ParamVisitor& visitor);
+
+  // Windows are counted in what the mode counts: cycles or PAUSEs.
+  std::int64_t base() const { return mode == Mode::kIntel ? window.count : count; }
+  std::int64_t grown(std::int64_t now) const;   // after an exit
+  std::int64_t shrunk(std::int64_t now) const;  // when the vCPU is scheduled in
 };
 
 // What the host does when a vCPU spins: to whom it gives the pCPU. See directed_yield.cpp.
 struct DirectedYieldParams {
-  enum class Candidates { kPreempted, kReady };
+  enum class Generation { k3_7, k4_14, k5_3, k5_13, k6_12, k6_19 };
+  enum class Rule { kAuto, kOff, kOn };
   bool directed = true;
-  Candidates candidates = Candidates::kReady;
-  bool kernel_mode_only = true;
+  Generation generation = Generation::k5_3;
+  Rule woken = Rule::kAuto;
+  Rule kernel_mode_only = Rule::kAuto;
+  Rule interrupted = Rule::kAuto;
+  Rule last_boosted_bug = Rule::kAuto;
   bool eligibility = true;
-  bool last_boosted_bug = false;
   Duration handler = std::chrono::microseconds(1);
   Duration per_candidate = std::chrono::nanoseconds(20);
   void describe(ParamVisitor& visitor);
+
+  // The rules that are in force, whether named or by the generation.
+  bool boosts_woken() const { return enabled(woken, generation >= Generation::k5_3); }
+  bool boosts_kernel_mode_only() const { return enabled(kernel_mode_only, generation >= Generation::k4_14); }
+  bool boosts_interrupted() const { return enabled(interrupted, generation >= Generation::k5_13); }
+  bool has_last_boosted_bug() const { return enabled(last_boosted_bug, generation == Generation::k6_12); }
+
+ private:
+  static bool enabled(Rule rule, bool of_generation) { return rule == Rule::kAuto ? of_generation : rule == Rule::kOn; }
 };
 
 // Critical-section hint hypercall. See hint.cpp.
@@ -67,7 +85,15 @@ struct StealClockParams {
 
 // TLB shootdowns skip vCPUs that are not running. See pv_tlb_flush.cpp.
 struct PvTlbFlushParams {
-  void describe(ParamVisitor&) {}
+  Duration flush = std::chrono::nanoseconds(200);
+  void describe(ParamVisitor& visitor);
+};
+
+// One hypercall sends IPIs to many vCPUs. See pv_ipi.cpp.
+struct PvIpiParams {
+  std::int64_t targets = 128;
+  bool yield = false;
+  void describe(ParamVisitor& visitor);
 };
 
 // The assists of one host, as its scenario has them.
@@ -78,6 +104,7 @@ struct Assists {
   std::optional<HaltPollParams> halt_poll;
   std::optional<StealClockParams> steal_clock;
   std::optional<PvTlbFlushParams> pv_tlb_flush;
+  std::optional<PvIpiParams> pv_ipi;
 
   explicit Assists(const std::map<std::string, Kind>& on);
 };
