@@ -94,6 +94,22 @@ TEST(Expectations, HoldForTheMeanAtTheirPoints) {
   EXPECT_FALSE(results[3].holds) << "there is no such metric";
 }
 
+TEST(Expectations, RelativeToAnotherPointAreOfTheRatio) {
+  Scenario s = scenario();
+  const auto summary = summarise_points(records({{1, 3}, {5, 7}}));
+  s.expect.resize(1);
+  s.expect[0].point = summary[1].point;
+  s.expect[0].relative_to = summary[0].point;
+  const auto ratio = check_expectations(s, summary);
+  ASSERT_EQ(ratio.size(), 1u);
+  EXPECT_EQ(ratio[0].mean, 3);
+  EXPECT_TRUE(ratio[0].holds) << "3 is in [2, 4]; the means are 2 and 6";
+  EXPECT_TRUE(check_expectations(s, std::span(summary).last(1)).empty()) << "the other point was not run";
+  const auto to_nothing = check_expectations(s, summarise_points(records({{0}, {5}})));
+  EXPECT_FALSE(to_nothing[0].holds);
+  EXPECT_FALSE(to_nothing[0].mean);
+}
+
 TEST(PublishedFigures, AreComparedInTheirOwnUnit) {
   const Scenario s = scenario();
   const auto summary = summarise_points(records({{1, 2}, {2, 5}}));

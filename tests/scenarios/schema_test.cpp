@@ -34,7 +34,7 @@ const std::set<std::string> kOnlyTheLoader{
     // names that must exist
     "undefined_lock", "undefined_lock_without_locks", "unknown_program", "program_file_above", "program_file_absolute",
     "program_file_missing", "vary_unknown_item", "vary_unknown_path", "vary_into_a_number", "vary_wrong_value",
-    "point_off_the_axes", "calibrated_differs", "overcommit_no_vm",
+    "point_off_the_axes", "relative_to_nothing", "calibrated_differs", "overcommit_no_vm", "flush_without_flags",
     // what a lock is for
     "rcu_read_of_spinlock", "sleep_in_atomic_sections",
     // sums and depths
@@ -92,7 +92,8 @@ TEST_F(ScenarioSchema, RejectsWhatTheLoaderRejects) {
 }
 
 TEST_F(ScenarioSchema, AcceptsWhatTheLoaderAccepts) {
-  for (const char* folder : {"tests/scenarios/valid", "scenarios/published", "scenarios/smoke"}) {
+  for (const char* folder :
+       {"tests/scenarios/valid", "scenarios/published", "scenarios/smoke", "scenarios/checklist", "scenarios/sweeps"}) {
     if (!std::filesystem::exists(kSource / folder)) continue;
     for (const auto& file : json_files(kSource / folder)) {
       EXPECT_TRUE(loader_accepts(file)) << file;
