@@ -161,9 +161,10 @@ TEST(DirectedYield, ToVcpusPreemptedInUserModeDependsOnTheGeneration) {
 TEST(DirectedYield, ToWokenVcpusDependsOnTheGeneration) {
   // vCPU 2 wakes up between two ticks on the pCPU of the owner, where it waits for the next tick.
   for (const auto& [generation, woken] : std::map<std::string, bool>{{"3.7", false}, {"4.14", false}, {"5.3", true}}) {
-    SimulationConfig config = guests(
-        {{hold(0, always(50ms))}, {user(always(10ms)), hold(0, always(1us))}, {sleep(always(28300us)), user(always(1s))}},
-        {{0}, {1}, {0}}, 2);
+    SimulationConfig config = guests({{hold(0, always(50ms))},
+                                      {user(always(10ms)), hold(0, always(1us))},
+                                      {sleep(always(28300us)), user(always(1s))}},
+                                     {{0}, {1}, {0}}, 2);
     under_cfs(config);
     turn_on(config, "ple", {{"grow", std::int64_t{1}}});
     turn_on(config, "directed_yield", {{"generation", generation}});
