@@ -72,9 +72,9 @@ CacheLine::Served CacheLine::read(PcpuId pcpu) {
 }
 
 // Queues the read of a core that has no copy.
-inline CacheLine::Served CacheLine::fetch(PcpuId pcpu, SimTime now) {
+[[gnu::always_inline]] inline CacheLine::Served CacheLine::fetch(PcpuId pcpu, SimTime now) {
   SimTime arrives = std::max(now, free_at_);
-  if (!sharers_.empty()) {
+  if (!sharers_.empty()) [[likely]] {
     arrives += machine_->load_shared(nearest_sharer(pcpu));
   } else if (latest_.pcpu != kNoPcpu) {
     const Machine::Transfer transfer = machine_->load(machine_->distance(pcpu, latest_.pcpu));
@@ -88,9 +88,11 @@ inline CacheLine::Served CacheLine::fetch(PcpuId pcpu, SimTime now) {
 
 inline void CacheLine::tell(Watching& w) {
   const bool holds = w.watcher->condition();
+  if (!holds && !w.promised) [[likely]]
+    return;
   if (holds) {
     w.watcher->sees_condition(w.copy.at);
-  } else if (w.promised) {
+  } else {
     w.watcher->loses_condition();
   }
   w.promised = holds;
@@ -99,18 +101,15 @@ inline void CacheLine::tell(Watching& w) {
 void CacheLine::tell_watchers() {
   const SimTime now = machine_->engine().now();
   const std::size_t n = watchers_.size();
-  const std::size_t first = first_polled_ < n ? first_polled_ : 0;
-  first_polled_ = first + 1;
-  const auto pass = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      Watching& w = watchers_[i];
-      if (w.pcpu == kNoPcpu) continue;
-      if (w.copy.epoch != epoch_) w.copy = fetch(w.pcpu, now);
-      tell(w);
-    }
-  };
-  pass(first, n);
-  pass(0, first);
+  std::size_t i = first_polled_ < n ? first_polled_ : 0;
+  first_polled_ = i + 1;
+  for (std::size_t told = 0; told < n; ++told) {
+    Watching& w = watchers_[i];
+    if (++i == n) i = 0;
+    if (w.pcpu == kNoPcpu) continue;
+    if (w.copy.epoch != epoch_) w.copy = fetch(w.pcpu, now);
+    tell(w);
+  }
 }
 
 void CacheLine::look_again() {
