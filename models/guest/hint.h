@@ -8,8 +8,8 @@ namespace vcpusim {
 
 // A section of this kind begins (change 1) or ends (-1). The hypercall's time passes when the task waits next.
 inline void mark_section(Task& self, HintParams::Mark kind, int change) {
-  const std::optional<HintParams>& hint = self.vm().assists().hint;
-  if (!hint || hint->mark != kind) return;
+  const HintParams* const hint = self.vm().hint();
+  if (hint == nullptr || hint->mark != kind) return;
   self.marks += change;
   ++self.vm().counts.hints;
   self.vcpu().hypercall(hint->hypercall);
@@ -18,12 +18,12 @@ inline void mark_section(Task& self, HintParams::Mark kind, int change) {
 // The task enters its kernel, or was in it; leave_kernel with the result puts back what it was in.
 inline Activity enter_kernel(Task& self) {
   const Activity before = self.set_activity(Activity::kSystem);
-  if (before == Activity::kUser) mark_section(self, HintParams::Mark::kKernel, 1);
+  if (self.vm().hint() != nullptr && before == Activity::kUser) mark_section(self, HintParams::Mark::kKernel, 1);
   return before;
 }
 inline void leave_kernel(Task& self, Activity before) {
   self.set_activity(before);
-  if (before == Activity::kUser) mark_section(self, HintParams::Mark::kKernel, -1);
+  if (self.vm().hint() != nullptr && before == Activity::kUser) mark_section(self, HintParams::Mark::kKernel, -1);
 }
 
 }  // namespace vcpusim

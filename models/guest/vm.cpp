@@ -28,6 +28,7 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers fir
       config_(config),
       machine_(machine),
       assists_(assists),
+      hint_(assists.hint ? &*assists.hint : nullptr),
       trace_(trace),
       observer_(observer),
       first_task_(first.task) {
@@ -50,6 +51,7 @@ Vm::Vm(std::string name, const VmConfig& config, std::uint64_t seed, Numbers fir
     const bool per_task =
         instances != lock.kind.params.end() && instances->second == ParamValue(std::string("per_task"));
     for (std::int64_t i = 0; per_task && i < tasks; ++i) own.push_back(make());
+    has_own_locks_ = has_own_locks_ || per_task;
     ++first.lock;
   }
   for (const BarrierConfig& barrier : config.guest.barriers) barriers_.emplace_back(barrier.parties);

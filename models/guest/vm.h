@@ -64,9 +64,11 @@ class Vm {
   const Machine& machine() const { return machine_; }
   const Tracer& trace() const { return trace_; }
   const Assists& assists() const { return assists_; }
+  const HintParams* hint() const { return hint_; }  // null: the guest marks nothing
   // The lock that `user` means by this name.
   GuestLock& lock(std::size_t index, const Task& user) {
-    return own_locks_[index].empty() ? *locks_[index] : *own_locks_[index][user.index() - first_task_];
+    if (!has_own_locks_ || own_locks_[index].empty()) return *locks_[index];
+    return *own_locks_[index][user.index() - first_task_];
   }
   GuestBarrier& barrier(std::size_t index) { return barriers_[index]; }
   void task_finished(Task& task);
@@ -130,6 +132,7 @@ class Vm {
   const VmConfig& config_;
   const Machine& machine_;
   const Assists& assists_;
+  const HintParams* hint_;
   const Tracer& trace_;
   Observer& observer_;
   Duration clock_offset_{};
@@ -138,6 +141,7 @@ class Vm {
   std::vector<std::unique_ptr<GuestLock>> locks_;
   // By lock, then by task, where each task has its own; empty where locks_ has the one for all.
   std::vector<std::vector<std::unique_ptr<GuestLock>>> own_locks_;
+  bool has_own_locks_ = false;
   std::uint32_t first_task_;
   std::vector<GuestBarrier> barriers_;
   std::vector<std::unique_ptr<Vcpu>> vcpus_;

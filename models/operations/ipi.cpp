@@ -36,19 +36,22 @@ class Ipi final : public Operation {
     const Activity before = enter_kernel(self);
     self.disable_preemption();
     IpiCall call(self.vm().machine(), work_.draw(self.random()));
+    const Assists& assists = self.vm().assists();
     Vcpu* preempted = nullptr;
     for (std::size_t i = 1; i <= n; ++i) {
       Vcpu& target = *vcpus[(index_of(self.vcpu().id()) + i) % vcpus.size()];
-      const bool off = target.reads_preempted();
-      if (off && flush_ && self.vm().assists().pv_tlb_flush) {
-        target.flush_on_entry(self.vm().assists().pv_tlb_flush->flush);
-        ++self.vm().counts.deferred_flushes;
-        continue;
+      if (assists.steal_clock && target.reads_preempted()) {
+        if (flush_ && assists.pv_tlb_flush) {
+          target.flush_on_entry(assists.pv_tlb_flush->flush);
+          ++self.vm().counts.deferred_flushes;
+          continue;
+        }
+        if (preempted == nullptr) preempted = &target;
       }
-      if (off && preempted == nullptr) preempted = &target;
-      send(self, call, target);
+      if (assists.pv_ipi && call.sent++ % assists.pv_ipi->targets == 0) self.vcpu().hypercall(Duration::zero());
+      target.send_ipi(call, self.vcpu(), !assists.pv_ipi);
     }
-    if (const auto& pv = self.vm().assists().pv_ipi; pv && pv->yield && preempted != nullptr) {
+    if (preempted != nullptr && assists.pv_ipi && assists.pv_ipi->yield) {
       co_await self.hypercall();
       co_await self.yield_to(*preempted);
     }
@@ -58,13 +61,6 @@ class Ipi final : public Operation {
   }
 
  private:
-  // Natively nothing exits; with pv_ipi, one hypercall is for many.
-  static void send(Task& self, IpiCall& call, Vcpu& target) {
-    const std::optional<PvIpiParams>& pv = self.vm().assists().pv_ipi;
-    if (pv && call.sent++ % pv->targets == 0) self.vcpu().hypercall(Duration::zero());
-    target.send_ipi(call, self.vcpu(), !pv);
-  }
-
   std::int64_t targets_ = 1;
   Distribution work_;
   bool flush_ = true;

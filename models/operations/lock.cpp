@@ -26,7 +26,8 @@ class LockSection final : public Operation {
   Co run(Task& self) const override {
     GuestLock& lock = self.vm().lock(lock_, self);
     const Activity before = enter_kernel(self);
-    if (hint_) mark_section(self, HintParams::Mark::kRequest, 1);
+    const bool marks = self.vm().hint() != nullptr && hint_;
+    if (marks) mark_section(self, HintParams::Mark::kRequest, 1);
     if (irqs_off_) self.disable_interrupts();
     const bool preemptible = lock.algorithm().sleeping();
     if (!preemptible) self.disable_preemption();
@@ -34,7 +35,7 @@ class LockSection final : public Operation {
     co_await lock.algorithm().acquire(self);
     const bool contended = self.set_activity(Activity::kHold) == Activity::kSpin;
     lock.acquired(self, contended);
-    if (hint_) mark_section(self, HintParams::Mark::kOwner, 1);
+    if (marks) mark_section(self, HintParams::Mark::kOwner, 1);
     if (body_.empty()) {
       co_await self.run(hold_.draw(self.random()));
     } else {
@@ -43,7 +44,7 @@ class LockSection final : public Operation {
     lock.releasing(self);
     co_await lock.algorithm().release(self);
     lock.released(self);
-    if (hint_) {
+    if (marks) {
       mark_section(self, HintParams::Mark::kOwner, -1);
       mark_section(self, HintParams::Mark::kRequest, -1);
     }
