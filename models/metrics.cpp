@@ -110,9 +110,7 @@ void write_lock(const Writer& write, VmGroup vms, std::size_t lock, Duration ela
 
 void write_clock(const Writer& write, VmGroup vms) {
   GuestClock::Statistics sum;
-  for (const Vm* const vm : vms) {
-    for (const auto& vcpu : vm->vcpus()) sum.add(vcpu->clock().statistics());
-  }
+  for (const Vm* const vm : vms) sum.add(vm->clock_statistics);
   write("period_us", to_microseconds(vms.front()->config().guest.tick));
   write("expected", sum.delivered + sum.coalesced);
   write("delivered", sum.delivered);

@@ -21,12 +21,12 @@ void GuestClock::expire() {
   owner_.tick_is_due();
 }
 
-Duration GuestClock::deliver() {
+Duration GuestClock::deliver(Statistics& statistics) {
   const Duration late = engine_.now() - due_;
   const std::int64_t lost = late / period_;
-  ++statistics_.delivered;
-  statistics_.coalesced += static_cast<std::uint64_t>(lost);
-  statistics_.jitter.record(late);
+  ++statistics.delivered;
+  statistics.coalesced += static_cast<std::uint64_t>(lost);
+  statistics.jitter.record(late);
   pending_ = false;
   due_ += (lost + 1) * period_;
   engine_.schedule(timer_, due_);

@@ -25,6 +25,7 @@ class GuestClock {
     ~Owner() = default;
   };
 
+  // Of all clocks of a guest: a histogram for each vCPU would fill the cache.
   struct Statistics {
     std::uint64_t delivered = 0;
     std::uint64_t coalesced = 0;
@@ -54,10 +55,7 @@ class GuestClock {
   bool pending() const { return pending_; }
   // The handler of the pending expiry begins now; those that have passed in the meantime are lost. Returns how late
   // it is.
-  Duration deliver();
-
-  const Statistics& statistics() const { return statistics_; }
-  void reset_statistics() { statistics_ = {}; }
+  Duration deliver(Statistics& statistics);
 
  private:
   void expire();
@@ -69,7 +67,6 @@ class GuestClock {
   Owner& owner_;
   bool pending_ = false;
   SimTime due_ = kNever;
-  Statistics statistics_;
 };
 
 }  // namespace vcpusim

@@ -231,7 +231,7 @@ void Vcpu::enter() {
   const TransitionCosts& costs = machine_.transitions();
   if (interrupts_enabled()) {
     if (clock_.pending()) {
-      vm_.trace()(TraceKind::kTick, index_, 0, clock_.deliver().count());
+      vm_.trace()(TraceKind::kTick, index_, 0, clock_.deliver(vm_.clock_statistics).count());
       begin(Handling::kTick, costs.guest_tick);
       return;
     }
@@ -580,7 +580,6 @@ void Vcpu::reset_statistics() {
   spent_ = {};
   activity_since_ = engine_.now();
   exits_ = {};
-  clock_.reset_statistics();
 }
 
 }  // namespace vcpusim

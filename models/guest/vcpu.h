@@ -192,7 +192,6 @@ class Vcpu final : public Occupant, private GuestClock::Owner {
   // Ready but not running, as a steal clock counts it: time in which the host kept it from a pCPU.
   Duration steal() const { return time(Activity::kReady) + time(Activity::kCostop) + time(Activity::kLimited); }
   const ExitCounts& exits() const { return exits_; }
-  const GuestClock& clock() const { return clock_; }
   void reset_statistics();
 
  private:

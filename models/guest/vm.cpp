@@ -157,6 +157,7 @@ void Vm::reset_statistics() {
     }
   }
   counts = {};
+  clock_statistics = {};
   reported_ = {};
   std::ranges::fill(steal_seen_, Duration::zero());
 }

@@ -109,6 +109,7 @@ class Vm {
     std::uint64_t deferred_flushes = 0;  // targets of shootdowns that were left to the host
   };
   Counts counts;
+  GuestClock::Statistics clock_statistics;
 
   std::vector<std::unique_ptr<Vcpu>>& vcpus() { return vcpus_; }
   const std::vector<std::unique_ptr<Vcpu>>& vcpus() const { return vcpus_; }
