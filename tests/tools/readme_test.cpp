@@ -13,8 +13,8 @@ namespace vcpusim {
 namespace {
 
 using ::testing::Contains;
-using ::testing::SizeIs;
 using testing::ProcessResult;
+using ::testing::SizeIs;
 
 // The fenced blocks that open with `fence`, without their fences.
 std::vector<std::string> blocks(const std::string& fence) {
