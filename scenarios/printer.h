@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/results.h"
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_visitor.h"
 
@@ -15,6 +16,7 @@ nlohmann::ordered_json resolved_json(const Scenario& scenario);
 
 nlohmann::ordered_json to_library_json(const Json& json);
 nlohmann::ordered_json point_json(const Point& point);  // {path: value, ...}
+nlohmann::ordered_json summary_json(const MetricSummary& summary);
 
 class Printer final : public ScenarioVisitor {
  public:

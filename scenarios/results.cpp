@@ -48,6 +48,51 @@ std::optional<double> number(const MetricValue& value) {
   return {};
 }
 
+std::optional<double> metric_sum(std::string_view sum, const Metrics& metrics) {
+  double total = 0;
+  const auto terms = metric_terms(sum);
+  if (!terms) return {};  // the checks of a scenario refuse it
+  for (const MetricTerm& term : *terms) {
+    const auto metric = std::ranges::find(metrics, term.path, &std::pair<std::string, MetricValue>::first);
+    const auto value = metric == metrics.end() ? std::nullopt : number(metric->second);
+    if (!value) return {};
+    total += term.factor * *value;
+  }
+  return total;
+}
+
+std::optional<double> ratio(std::optional<double> value, std::optional<double> unit) {
+  if (!value || !unit || *unit == 0) return {};
+  return *value / *unit;
+}
+
+// Of one run, in the metric's unit.
+std::optional<double> figure_value(const PublishedFigure& figure, const Metrics& metrics) {
+  const auto value = metric_sum(figure.metric, metrics);
+  return figure.over.empty() ? value : ratio(value, metric_sum(figure.over, metrics));
+}
+
+// One for each replication of which all that the figure needs was run and is there. None if nothing of it was run.
+std::optional<std::vector<double>> figure_values(const PublishedFigure& figure, std::span<const RunRecord> records,
+                                                 const Point& point) {
+  std::vector<double> values;
+  bool run = false;
+  const Point base_point = moved(point, figure.relative_to);
+  for (const RunRecord& record : records) {
+    if (!same_point(record.point, point)) continue;
+    const auto base = std::ranges::find_if(records, [&](const RunRecord& other) {
+      return other.replication == record.replication && same_point(other.point, base_point);
+    });
+    if (base == records.end()) continue;
+    run = true;
+    auto value = figure_value(figure, record.result.metrics);
+    if (!figure.relative_to.empty()) value = ratio(value, figure_value(figure, base->result.metrics));
+    if (value) values.push_back(*value);
+  }
+  if (!run) return {};
+  return values;
+}
+
 // "a.b.c" to {"a": {"b": {"c": ...}}}.
 Output nested(const Metrics& metrics) {
   Output root = Output::object();
@@ -63,13 +108,13 @@ Output nested(const Metrics& metrics) {
   return root;
 }
 
-Output summary_json(const MetricSummary& s) {
+}  // namespace
+
+nlohmann::ordered_json summary_json(const MetricSummary& s) {
   const Output ci95 = s.ci95 ? Output::array({s.ci95->first, s.ci95->second}) : Output();
   return {{"n", s.n},     {"mean", s.mean},     {"stddev", s.stddev}, {"ci95", ci95},
           {"min", s.min}, {"median", s.median}, {"max", s.max}};
 }
-
-}  // namespace
 
 const MetricSummary* PointSummary::find(std::string_view metric) const {
   const auto at = std::ranges::find(metrics, metric, &std::pair<std::string, MetricSummary>::first);
@@ -166,17 +211,30 @@ std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std:
   return results;
 }
 
-std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const PointSummary> summary) {
+std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const RunRecord> records, double scale) {
   std::vector<FigureResult> results;
   for (const PublishedFigure& figure : scenario.published) {
-    FigureResult& result = results.emplace_back(FigureResult{&figure, nullptr, {}, {}});
-    const auto at = std::ranges::find_if(summary, [&](const PointSummary& p) { return agrees(p.point, figure.point); });
-    if (at == summary.end()) continue;
-    result.at = &*at;
-    if (const MetricSummary* metric = at->find(figure.metric); metric != nullptr) {
-      result.simulated = metric->mean * units_per_metric_unit(figure.metric, figure.unit).value_or(1);
-      result.error = *result.simulated / figure.value - 1;
+    FigureResult& result = results.emplace_back(FigureResult{&figure, false, {}, {}, {}});
+    const auto first = std::ranges::find_if(records, [&](const RunRecord& r) { return agrees(r.point, figure.point); });
+    if (first == records.end()) continue;
+    const auto values = figure_values(figure, records, first->point);
+    if (!values) continue;
+    result.run = true;
+    if (!values->empty()) {
+      double factor = units_per_metric_unit(figure.metric, figure.unit).value_or(1);
+      const bool ratio = !figure.over.empty() || !figure.relative_to.empty();
+      if (!ratio && units_per_metric_unit(figure.metric, "s") == 1.0) factor *= scale;
+      std::vector<double> scaled;
+      for (const double value : *values) scaled.push_back(value * factor);
+      result.simulated = summarise_metric(scaled);
+      if (figure.value) result.error = result.simulated->mean / *figure.value - 1;
     }
+    if (!figure.tolerance && !figure.at_least && !figure.at_most) continue;
+    const auto good = [&](double mean) {
+      return (!figure.tolerance || std::abs(*result.error) <= *figure.tolerance) &&
+             mean >= figure.at_least.value_or(mean) && mean <= figure.at_most.value_or(mean);
+    };
+    result.reproduced = result.simulated && good(result.simulated->mean);
   }
   return results;
 }

@@ -53,11 +53,15 @@ std::vector<ExpectationResult> check_expectations(const Scenario& scenario, std:
 
 struct FigureResult {
   const PublishedFigure* figure;
-  const PointSummary* at;           // null: no such point was run
-  std::optional<double> simulated;  // the mean, in the figure's unit; none if there is no such metric
-  std::optional<double> error;      // relative: simulated / published - 1
+  bool run = false;                        // its points have records
+  std::optional<MetricSummary> simulated;  // in the figure's unit; none if there is no such metric
+  std::optional<double> error;             // relative, of the mean: simulated / published - 1
+  std::optional<bool> reproduced;          // within the tolerance and the bounds; none if the figure has neither
 };
-std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const PointSummary> summary);
+// Ratios are taken of the replications with equal numbers, then summarised. Spans of seconds that are no ratios are
+// multiplied by `scale`.
+std::vector<FigureResult> compare_figures(const Scenario& scenario, std::span<const RunRecord> records,
+                                          double scale = 1);
 
 // How well a group of figures is met.
 struct FigureErrors {

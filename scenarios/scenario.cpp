@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <functional>
+#include <sstream>
 #include <utility>
 
 #include "scenarios/dotted_path.h"
@@ -115,6 +117,31 @@ std::optional<Setting> parse_setting(std::string_view option, std::string_view a
     return {};
   }
   return make_setting(origin, assignment.substr(0, equals), assignment.substr(equals + 1));
+}
+
+std::optional<std::vector<MetricTerm>> metric_terms(std::string_view sum) {
+  std::istringstream words{std::string(sum)};
+  std::vector<MetricTerm> terms;
+  double sign = 1;
+  for (;;) {
+    MetricTerm term{sign, ""};
+    if (!(words >> term.path)) return {};
+    std::string next;
+    words >> next;
+    if (next == "*") {
+      double factor = 0;
+      const char* const end = term.path.data() + term.path.size();
+      const auto [stop, problem] = std::from_chars(term.path.data(), end, factor, std::chars_format::fixed);
+      if (problem != std::errc() || stop != end || !(words >> term.path)) return {};
+      term.factor *= factor;
+      next.clear();
+      words >> next;
+    }
+    terms.push_back(std::move(term));
+    if (next.empty()) return terms;
+    if (next != "+" && next != "-") return {};
+    sign = next == "+" ? 1 : -1;
+  }
 }
 
 std::optional<ScenarioDocument> ScenarioDocument::open(const std::filesystem::path& file, InputErrors& errors) {

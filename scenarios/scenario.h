@@ -28,14 +28,36 @@ struct Expectation {
   std::string why;
 };
 
-// A figure that a source reports: `value`, in `unit` if that is not the metric's own, at one point.
+// A figure that a source reports, in `unit` if that is not the metric's own, at one point. It is of the metric, of the
+// metric over another one, or, with `relative_to`, of the ratio of either to its value at the point that differs in
+// these coordinates.
 struct PublishedFigure {
-  std::string metric;
+  std::string what;    // for people; may be empty
+  std::string metric;  // a path, or a sum of paths: see metric_terms
+  std::string over;    // "", or likewise
   Point point;
-  double value = 0;
+  Point relative_to;
+  std::optional<double> value;      // none if the source only says on which side of a bound it is
   std::string unit;                 // "", or one of s, ms, us, ns for a metric in seconds or microseconds
   std::optional<double> tolerance;  // relative error that counts as reproduced: 0.05 is 5 %
-  bool fitted = false;              // used for calibration, hence no prediction
+  std::optional<double> at_least;   // bounds that count as reproduced
+  std::optional<double> at_most;
+  bool fitted = false;  // used for calibration, hence no prediction
+};
+
+// A sum such as "vms.a.cpu_s + 2 * vms.b.cpu_s - vms.c.cpu_s", with a space on each side of its signs, which names may
+// contain. None if `sum` is none.
+struct MetricTerm {
+  double factor;
+  std::string path;
+};
+std::optional<std::vector<MetricTerm>> metric_terms(std::string_view sum);
+
+// How `vcpusim reproduce` runs the scenario, unless it is asked for the full size.
+struct QuickRun {
+  Point settings;
+  double scale = 1;  // simulated spans of seconds are this much shorter than at full size
+  std::string why;   // what the smaller size keeps
 };
 
 // A named cost whose value was fitted so that the model meets some of the published figures.
@@ -62,6 +84,7 @@ struct Scenario {
   std::vector<Expectation> expect;
   std::vector<Axis> vary;
   std::vector<PublishedFigure> published;
+  QuickRun quick;
   std::vector<Calibration> calibrated;
 };
 

@@ -134,8 +134,22 @@ void check_figures(const Scenario& scenario, const std::vector<Axis>& axes, cons
       report(pointer + "/unit", fmt::format("expected s, ms, us or ns, and a metric of time; got \"{}\" for {}",
                                             figure.unit, figure.metric));
     }
-    if (figure.value == 0) report(pointer + "/value", "expected a value other than 0, since errors are relative");
+    if (!figure.value && !figure.at_least && !figure.at_most) {
+      report(pointer, "expected at least one of the keys \"value\", \"at_least\", \"at_most\"");
+    }
+    if (figure.value == 0.0) report(pointer + "/value", "expected a value other than 0, since errors are relative");
+    if (figure.tolerance && !figure.value) report(pointer + "/tolerance", "expected a value that it is relative to");
+    if (figure.at_least && figure.at_most && *figure.at_least > *figure.at_most) {
+      report(pointer, "no value is >= at_least and <= at_most");
+    }
+    constexpr std::string_view kSum = "expected a dotted path, or a sum such as \"a.x + 2 * b.x - c.x\"";
+    if (!metric_terms(figure.metric)) report(pointer + "/metric", std::string(kSum));
+    if (!figure.over.empty() && !metric_terms(figure.over)) report(pointer + "/over", std::string(kSum));
+    if (!figure.unit.empty() && (!figure.over.empty() || !figure.relative_to.empty())) {
+      report(pointer + "/unit", "a ratio has no unit");
+    }
     check_point(figure.point, axes, pointer + "/point", report);
+    check_point(figure.relative_to, axes, pointer + "/relative_to", report);
   }
 }
 

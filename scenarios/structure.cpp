@@ -89,13 +89,26 @@ void describe_expectation(Expectation& e, ScenarioVisitor& v) {
 }
 
 void describe_figure(PublishedFigure& f, ScenarioVisitor& v) {
-  v.required({"metric", "value"});
-  v.text("metric", f.metric, "dotted path of the result that the figure reports");
+  v.required({"metric"});
+  v.text("what", f.what, "the figure in a few words");
+  v.text("metric", f.metric,
+         "dotted path of the result that the figure reports, or a sum of results: \"a.x + 2 * b.x - c.x\"");
+  v.text("over", f.over, "the figure is the ratio of the metric to this one, at the same point");
   v.point("point", f.point, "the varied values for which it was reported");
+  v.point("relative_to", f.relative_to, "the figure is the ratio to the value where these varied values are different");
   v.optional_real("tolerance", f.tolerance, {0, 10}, "relative error up to which it counts as reproduced; 0.05 is 5 %");
+  v.optional_real("at_least", f.at_least, kAnyReal, "it counts as reproduced if it is not below this, in its unit");
+  v.optional_real("at_most", f.at_most, kAnyReal, "it counts as reproduced if it is not above this, in its unit");
   v.flag("fitted", f.fitted, "used for calibration, hence no prediction");
-  v.real("value", f.value, kAnyReal, "the published figure");
+  v.optional_real("value", f.value, kAnyReal, "the published figure");
   v.text("unit", f.unit, "s, ms, us or ns, where the source uses another unit than the metric");
+}
+
+void describe_quick_run(QuickRun& quick, ScenarioVisitor& v) {
+  v.point("settings", quick.settings, "dotted path to value: what is smaller than in the source");
+  v.real("scale", quick.scale, {1, 1e9},
+         "what simulated spans of seconds are multiplied by before they are compared; ratios are not");
+  v.text("why", quick.why, "what the smaller size keeps, and what it does not");
 }
 
 void describe_calibration(Calibration& c, ScenarioVisitor& v) {
@@ -131,6 +144,8 @@ void describe(Scenario& s, ScenarioVisitor& v) {
   v.axes("vary", s.vary, "values to run in turn: dotted path to list of values; all combinations");
   v.list("published", s.published, {.most = kMostFigures}, "figures that the results are compared with",
          describe_figure);
+  v.object("quick", "how the reproduce command runs it, unless asked for the full size",
+           [&](ScenarioVisitor& q) { describe_quick_run(s.quick, q); });
   v.list("calibrated", s.calibrated, {.most = kMostFigures}, "costs that were fitted to published figures",
          describe_calibration);
 }

@@ -112,16 +112,77 @@ TEST(Expectations, RelativeToAnotherPointAreOfTheRatio) {
 
 TEST(PublishedFigures, AreComparedInTheirOwnUnit) {
   const Scenario s = scenario();
-  const auto summary = summarise_points(records({{1, 2}, {2, 5}}));
-  const auto figures = compare_figures(s, summary);
+  const auto figures = compare_figures(s, records({{1, 2}, {2, 5}}));
   ASSERT_EQ(figures.size(), 4u);
-  EXPECT_EQ(figures[0].simulated, 1500);
+  EXPECT_EQ(figures[0].simulated->mean, 1500);
+  EXPECT_EQ(figures[0].simulated->n, 2u);
+  EXPECT_FALSE(figures[0].reproduced) << "it has no tolerance";
   EXPECT_THAT(*figures[0].error, DoubleNear(-0.0625, 1e-12));
   EXPECT_THAT(*figures[1].error, DoubleNear(-0.3, 1e-12));
   EXPECT_FALSE(figures[2].simulated);
-  EXPECT_EQ(figures[3].at, nullptr) << "that point was not run";
+  EXPECT_FALSE(figures[3].run) << "that point was not run";
   EXPECT_EQ(figure_errors(figures, false).count, 1u);
   EXPECT_THAT(figure_errors(figures, true).worst, DoubleNear(0.3, 1e-12));
+}
+
+TEST(PublishedFigures, MayBeRatiosOfPairedReplications) {
+  Scenario s = scenario();
+  s.published.resize(1);
+  PublishedFigure& figure = s.published[0];
+  figure.unit = "";
+  figure.value = 3;
+  figure.tolerance = 0.1;
+  figure.relative_to = figure.point;
+  figure.point = all_points(s.vary)[1];
+  const auto runs = records({{1, 2}, {2, 8}});
+  auto result = compare_figures(s, runs, 100)[0];
+  EXPECT_EQ(result.simulated->mean, 3) << "of 2 and 4; the ratio of the means is 3.33, and a ratio is not scaled";
+  EXPECT_EQ(result.reproduced, true);
+  EXPECT_FALSE(compare_figures(s, std::span(runs).last(2))[0].run) << "the other point was not run";
+  figure.at_most = 2.5;
+  EXPECT_EQ(compare_figures(s, runs)[0].reproduced, false) << "beyond the bound";
+  figure.over = "n";
+  figure.relative_to.clear();
+  figure.at_most.reset();
+  result = compare_figures(s, runs)[0];
+  EXPECT_THAT(result.simulated->mean, DoubleNear(5.0 / 3, 1e-12));
+  EXPECT_EQ(result.reproduced, false);
+  figure.over = "none";
+  result = compare_figures(s, runs)[0];
+  EXPECT_TRUE(result.run);
+  EXPECT_FALSE(result.simulated);
+  EXPECT_EQ(result.reproduced, false) << "there is no such metric";
+}
+
+TEST(PublishedFigures, SpansOfSecondsAreScaled) {
+  Scenario s = scenario();
+  s.published.resize(2);
+  s.published[0].metric = "m.t_s";
+  s.published[0].unit = "ms";
+  s.published[1].metric = "m.t_us";
+  s.published[0].point = s.published[1].point = all_points(s.vary)[0];
+  auto runs = records({{4}});
+  runs[0].result.metrics.emplace_back("m.t_s", 0.00002);
+  const auto figures = compare_figures(s, runs, 100);
+  EXPECT_THAT(figures[0].simulated->mean, DoubleNear(2, 1e-12));
+  EXPECT_EQ(figures[1].simulated->mean, 4) << "a delay is as long at any size";
+}
+
+TEST(PublishedFigures, MetricsMayBeSums) {
+  const auto terms = metric_terms("a.x_s + 0.5 * b-1.x_s - c.x_s");
+  ASSERT_TRUE(terms);
+  ASSERT_EQ(terms->size(), 3u);
+  EXPECT_EQ((*terms)[1].factor, 0.5);
+  EXPECT_EQ((*terms)[1].path, "b-1.x_s");
+  EXPECT_EQ((*terms)[2].factor, -1);
+  for (const char* const wrong : {"", "a +", "a b", "a / b", "x * a", "1e * a", "2 *"}) {
+    EXPECT_FALSE(metric_terms(wrong)) << wrong;
+  }
+  Scenario s = scenario();
+  s.published.resize(1);
+  s.published[0].metric = "m.t_us + 2 * n";
+  s.published[0].unit = "";
+  EXPECT_EQ(compare_figures(s, records({{1, 3}}))[0].simulated->mean, 8);
 }
 
 TEST(PublishedFigures, UnitsComeFromTheMetricsName) {

@@ -42,7 +42,8 @@ const std::set<std::string> kOnlyTheLoader{
     // relations of values
     "more_pcpus_than_machine", "more_vcpus_than_pcpus", "two_native_vms", "native_and_others", "affinity_lists",
     "affinity_pcpu", "overcommit_no_copy", "overcommit_no_way", "uniform_reversed", "expect_without_bound",
-    "expect_bounds_crossed", "published_unit", "published_zero"};
+    "expect_bounds_crossed", "published_unit", "published_zero", "published_no_figure", "published_sum",
+    "published_tolerance", "published_ratio_unit"};
 
 std::vector<std::filesystem::path> json_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;

@@ -63,7 +63,7 @@ TEST_F(Program, EveryCommandOfTheHelpHasHelpAndRuns) {
   }
   ASSERT_GE(commands.size(), 5u);
   const std::map<std::string, std::vector<std::string>> arguments{
-      {"run", {kSmallest}}, {"validate", {kSmallest}}, {"describe", {"ticket"}}};
+      {"run", {kSmallest}}, {"validate", {kSmallest}}, {"describe", {"ticket"}}, {"reproduce", {"contended.json"}}};
   for (const std::string& command : commands) {
     EXPECT_THAT(vcpusim({command, "--help"}).out, HasSubstr("vcpusim " + command)) << command;
     std::vector<std::string> line{command};
@@ -163,6 +163,60 @@ TEST_F(Program, PublishedFiguresStandBesideTheSimulatedOnes) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("vms.g.tasks.t.elapsed_s in us, published and simulated"), HasSubstr("1600"),
                                 HasSubstr("2000"), HasSubstr("+25.0 %"),
                                 HasSubstr("1 predicted: mean error 25.0 %, worst 25.0 %")));
+}
+
+// The elapsed time is 2 ms at each point; at quick size it is 0.2 ms.
+void write_experiment(const std::filesystem::path& file, const std::string& figure) {
+  std::string text = kContended;
+  const std::size_t figures = text.find("\"published\"");
+  write_whole(file, text.substr(0, figures) + "\"quick\": {\"settings\": {\"stop.at\": \"200us\"}, \"scale\": 10, " +
+                        "\"why\": \"a tenth\"}, \"published\": [{\"metric\": \"vms.g.elapsed_s\", " + figure + "}]}");
+}
+
+TEST_F(Program, ReproducesPublishedFigures) {
+  write_experiment(folder() / "e.json", R"("what": "the time", "unit": "ms", "value": 1.9, "tolerance": 0.1)");
+  const ProcessResult quick = vcpusim({"reproduce", "e.json", "-o", "out.json"});
+  EXPECT_EQ(quick.status, 0);
+  EXPECT_THAT(quick.err, IsEmpty());
+  EXPECT_THAT(quick.out,
+              AllOf(HasSubstr("contended: 3 replications, quick size (a tenth)\n"), HasSubstr("the time [ms]"),
+                    HasSubstr("+5.3 %"), HasSubstr("+-10 %"), HasSubstr("reproduced")));
+  const auto json = nlohmann::json::parse(file("out.json"));
+  EXPECT_EQ(json["schema"], "vcpusim.reproduction/1");
+  const auto& figure = json["scenarios"][0]["figures"][0];
+  EXPECT_EQ(figure["published"], 1.9);
+  EXPECT_EQ(figure["simulated"]["n"], 3);
+  EXPECT_DOUBLE_EQ(figure["simulated"]["mean"], 2.0);
+  EXPECT_EQ(figure["simulated"]["ci95"].size(), 2u);
+  EXPECT_EQ(figure["verdict"], "reproduced");
+
+  const ProcessResult full = vcpusim({"reproduce", "e.json", "--full", "--replications", "1", "-o", "-"});
+  EXPECT_EQ(full.status, 0);
+  const auto one = nlohmann::json::parse(full.out)["scenarios"][0];
+  EXPECT_EQ(one["full"], true);
+  EXPECT_DOUBLE_EQ(one["figures"][0]["simulated"]["mean"], 2.0);
+  EXPECT_TRUE(one["figures"][0]["simulated"]["ci95"].is_null());
+  EXPECT_EQ(vcpusim({"reproduce", "e.json", "-o", "-", "-j", "1"}).out, file("out.json"));
+}
+
+TEST_F(Program, AMissedFigureIsStatusOne) {
+  write_experiment(folder() / "e.json", R"("unit": "ms", "value": 1.9, "at_most": 1.95)");
+  const ProcessResult result = vcpusim({"reproduce", "e.json"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("<= 1.95"), HasSubstr("missed")));
+}
+
+TEST_F(Program, ReproducesNothingThatIsWrong) {
+  EXPECT_EQ(vcpusim({"reproduce", "spinlock-microbenchmork"}).err.substr(0, 97),
+            "vcpusim reproduce: no scenario \"spinlock-microbenchmork\"; did you mean \"spinlock-microbenchmark\"?");
+  EXPECT_EQ(vcpusim({"reproduce", "nothing"}).status, 2);
+  EXPECT_EQ(vcpusim({"reproduce", "nothing.json"}).status, 3);
+  const ProcessResult smallest = vcpusim({"reproduce", kSmallest});
+  EXPECT_EQ(smallest.status, 2);
+  EXPECT_THAT(smallest.err, HasSubstr("the scenario has no published figures"));
+  write_experiment(folder() / "e.json", R"("value": 2)");
+  EXPECT_EQ(vcpusim({"reproduce", "e.json", "-o", "no/folder.json"}).status, 3);
+  EXPECT_EQ(vcpusim({"reproduce", "e.json", "--replications", "0"}).status, 2);
 }
 
 TEST_F(Program, AFailedExpectationIsStatusOne) {

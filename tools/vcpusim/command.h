@@ -2,6 +2,8 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <cstddef>
+#include <filesystem>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -29,6 +31,7 @@ struct Command {
 std::span<const Command> commands();
 
 int run_command(const Command& command, const std::vector<std::string>& arguments);
+int reproduce_command(const Command& command, const std::vector<std::string>& arguments);
 int validate_command(const Command& command, const std::vector<std::string>& arguments);
 int schema_command(const Command& command, const std::vector<std::string>& arguments);
 int list_command(const Command& command, const std::vector<std::string>& arguments);
@@ -44,5 +47,14 @@ class UsageError : public std::runtime_error {
 // vector of strings. Adds --help; if it is given, prints it, and the map has "help".
 boost::program_options::variables_map parse_command(const Command& command, const std::vector<std::string>& arguments,
                                                     boost::program_options::options_description options);
+
+inline constexpr std::size_t kMostReplications = 100'000;
+
+// The option's value if it is given. REQUIRES an option of type long long.
+std::size_t count_option(const boost::program_options::variables_map& values, const char* name, std::size_t fallback,
+                         std::size_t most);
+
+// Where the scenarios are that ship with the program.
+std::filesystem::path library_folder();
 
 }  // namespace vcpusim

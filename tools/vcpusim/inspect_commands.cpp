@@ -23,14 +23,6 @@ namespace {
 namespace po = boost::program_options;
 using Texts = std::vector<std::string>;
 
-// Installed, the library is ../share/vcpusim/scenarios from the program; else it is where the program was built from.
-std::filesystem::path library_folder() {
-  std::error_code problem;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
-  const auto installed = program.parent_path().parent_path() / "share/vcpusim/scenarios";
-  return !problem && std::filesystem::is_directory(installed, problem) ? installed : VCPUSIM_SCENARIO_FOLDER;
-}
-
 std::string kinds_text(std::string_view family) {
   TextTable table({"NAME", "SUMMARY"});
   for (const KindDescription& kind : all_kinds()) {
@@ -70,6 +62,14 @@ const std::vector<Listing>& listings() {
 }
 
 }  // namespace
+
+// Installed, the library is ../share/vcpusim/scenarios from the program; else it is where the program was built from.
+std::filesystem::path library_folder() {
+  std::error_code problem;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
+  const auto installed = program.parent_path().parent_path() / "share/vcpusim/scenarios";
+  return !problem && std::filesystem::is_directory(installed, problem) ? installed : VCPUSIM_SCENARIO_FOLDER;
+}
 
 int validate_command(const Command& command, const Texts& arguments) {
   const auto values = parse_command(command, arguments, po::options_description("Options"));

@@ -22,6 +22,8 @@ namespace po = boost::program_options;
 std::span<const Command> commands() {
   static constexpr std::array kCommands{
       Command{"run", "FILE", "run a scenario, at each of its points", run_command},
+      Command{"reproduce", "[NAME]...", "run published experiments, and judge how well they are met",
+              reproduce_command},
       Command{"validate", "FILE...", "check scenario files without running them", validate_command},
       Command{"schema", "", "print the JSON Schema of scenario files", schema_command},
       Command{"list", "[locks|machines|operations|metrics|scenarios]", "list what there is", list_command},
@@ -55,6 +57,15 @@ po::variables_map parse_command(const Command& command, const std::vector<std::s
     print_out(text + "\n" + list.str());
   }
   return values;
+}
+
+std::size_t count_option(const po::variables_map& values, const char* name, std::size_t fallback, std::size_t most) {
+  if (!values.contains(name)) return fallback;
+  const auto value = values[name].as<long long>();
+  if (value < 1 || static_cast<unsigned long long>(value) > most) {
+    throw UsageError(fmt::format("--{}: expected from 1 to {}; got {}", name, most, value));
+  }
+  return static_cast<std::size_t>(value);
 }
 
 namespace {

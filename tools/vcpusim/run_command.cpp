@@ -22,7 +22,6 @@ namespace {
 namespace po = boost::program_options;
 using Texts = std::vector<std::string>;
 
-constexpr std::size_t kMostReplications = 100'000;
 constexpr std::size_t kMostRuns = 1'000'000;
 
 struct Options {
@@ -35,15 +34,6 @@ struct Options {
   std::string trace;
   bool print_config = false;
 };
-
-std::size_t count_option(const po::variables_map& values, const char* name, std::size_t fallback, std::size_t most) {
-  if (!values.contains(name)) return fallback;
-  const auto value = values[name].as<long long>();
-  if (value < 1 || static_cast<unsigned long long>(value) > most) {
-    throw UsageError(fmt::format("--{}: expected from 1 to {}; got {}", name, most, value));
-  }
-  return static_cast<std::size_t>(value);
-}
 
 std::optional<Options> parse(const Command& command, const Texts& arguments) {
   po::options_description options("Options");
@@ -158,7 +148,7 @@ int run_command(const Command& command, const std::vector<std::string>& argument
     }
   }
   if (options->output != "-" && !summary.empty()) {
-    const std::string published = published_table(*scenario, summary);
+    const std::string published = published_table(*scenario, outcome.records);
     print_out(published.empty() ? results_table(*scenario, summary) : published);
   }
   bool failed = !outcome.faults.empty();

@@ -10,10 +10,7 @@
 #include "tools/vcpusim/terminal.h"
 
 namespace vcpusim {
-namespace {
 
-// The shortest end of each path that tells it from the others: "vms.g.guest.locks.l.kind" is "kind" if no other
-// axis ends so.
 std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
   for (const std::string& path : paths) {
@@ -26,6 +23,8 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   }
   return names;
 }
+
+namespace {
 
 std::vector<std::string> axis_names(const Scenario& scenario) {
   std::vector<std::string> paths;
@@ -82,7 +81,7 @@ std::string pivot(const Scenario& scenario, std::span<const FigureResult> figure
       if (f == figures.end()) {
         cells.insert(cells.end(), {"-", "-", "-", ""});
       } else {
-        cells.insert(cells.end(), {short_number(f->figure->value), f->simulated ? short_number(*f->simulated) : "-",
+        cells.insert(cells.end(), {published_text(*f->figure), f->simulated ? short_number(f->simulated->mean) : "-",
                                    f->error ? percent(*f->error) : "-", f->figure->fitted ? "fitted" : ""});
       }
     }
@@ -101,9 +100,8 @@ std::string list(const Scenario& scenario, std::span<const FigureResult> figures
       const auto at = std::ranges::find(f.figure->point, axis.path, &Coordinate::path);
       cells.push_back(at == f.figure->point.end() ? "any" : value_text(at->value));
     }
-    const std::string unit = f.figure->unit.empty() ? "" : fmt::format(" [{}]", f.figure->unit);
-    cells.insert(cells.end(), {f.figure->metric + unit, short_number(f.figure->value),
-                               f.simulated ? short_number(*f.simulated) : "-", f.error ? percent(*f.error) : "-",
+    cells.insert(cells.end(), {figure_text(*f.figure), published_text(*f.figure),
+                               f.simulated ? short_number(f.simulated->mean) : "-", f.error ? percent(*f.error) : "-",
                                f.figure->fitted ? "fitted" : ""});
     table.add(cells);
   }
@@ -118,6 +116,23 @@ std::string errors_line(std::span<const FigureResult> figures, bool fitted) {
 }
 
 }  // namespace
+
+std::string published_text(const PublishedFigure& figure) {
+  if (figure.value) return short_number(*figure.value);
+  std::string text;
+  if (figure.at_least) text = ">= " + short_number(*figure.at_least);
+  if (figure.at_most) text += (text.empty() ? "<= " : ", <= ") + short_number(*figure.at_most);
+  return text;
+}
+
+std::string figure_text(const PublishedFigure& figure) {
+  std::string text = figure.what.empty() ? figure.metric : figure.what;
+  if (figure.what.empty() && !figure.over.empty()) text = fmt::format("({}) / ({})", text, figure.over);
+  if (figure.what.empty() && !figure.relative_to.empty())
+    text += fmt::format(" relative to {}", describe_point(figure.relative_to));
+  if (!figure.unit.empty()) text += fmt::format(" [{}]", figure.unit);
+  return text;
+}
 
 std::string results_table(const Scenario& scenario, std::span<const PointSummary> summary) {
   std::vector<Column> columns = columns_of(scenario);
@@ -143,14 +158,16 @@ std::string results_table(const Scenario& scenario, std::span<const PointSummary
   return table.text();
 }
 
-std::string published_table(const Scenario& scenario, std::span<const PointSummary> summary) {
+std::string published_table(const Scenario& scenario, std::span<const RunRecord> records) {
   // A scenario of many points that was interrupted shows what it has.
-  std::vector<FigureResult> figures = compare_figures(scenario, summary);
-  std::erase_if(figures, [](const FigureResult& f) { return f.at == nullptr; });
+  std::vector<FigureResult> figures = compare_figures(scenario, records);
+  std::erase_if(figures, [](const FigureResult& f) { return !f.run; });
   if (figures.empty()) return {};
   const PublishedFigure& first = *figures.front().figure;
-  const bool same_metric = std::ranges::all_of(
-      figures, [&](const FigureResult& f) { return f.figure->metric == first.metric && f.figure->unit == first.unit; });
+  const bool same_metric = std::ranges::all_of(figures, [&](const FigureResult& f) {
+    return f.figure->metric == first.metric && f.figure->unit == first.unit && f.figure->over == first.over &&
+           f.figure->relative_to.empty();
+  });
   std::string text;
   if (scenario.vary.size() == 2 && same_metric) {
     text = fmt::format("{}{}, published and simulated\n", first.metric, first.unit.empty() ? "" : " in " + first.unit);

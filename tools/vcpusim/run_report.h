@@ -12,7 +12,15 @@ namespace vcpusim {
 std::string results_table(const Scenario& scenario, std::span<const PointSummary> summary);
 
 // The published figures beside the simulated ones, and how far off they are. "" if the scenario has none.
-std::string published_table(const Scenario& scenario, std::span<const PointSummary> summary);
+std::string published_table(const Scenario& scenario, std::span<const RunRecord> records);
+
+// The shortest end of each path that tells it from the others: "vms.g.guest.locks.l.kind" is "kind" if no other
+// axis ends so.
+std::vector<std::string> short_names(const std::vector<std::string>& paths);
+
+// The published value, or the bounds that stand for it; and what it is of.
+std::string published_text(const PublishedFigure& figure);
+std::string figure_text(const PublishedFigure& figure);
 
 // One line for each expectation that does not hold.
 std::string failed_expectations(std::span<const ExpectationResult> results);
