@@ -27,8 +27,9 @@ TEST(Mcs, AReleaserWaitsForASuccessorThatHasNotLinkedItselfYet) {
     programs.push_back({user(always(110us)), hold(0, always(1us))});
     const Results r = simulate_to_the_end(contenders("mcs", programs));
     ASSERT_THAT(owners(r), ElementsAre(0u, 1u, 2u));
-    const Section& second = sections(r)[1];
-    const Section& third = sections(r)[2];
+    const std::vector<Section> all = sections(r);
+    const Section& second = all[1];
+    const Section& third = all[2];
     if (third.acquired < second.released + 250ns) {
       ++alone;  // it came later, to a free lock
     } else if (hand_over(r, 2) == 302ns) {
