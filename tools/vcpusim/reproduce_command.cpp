@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -114,9 +115,19 @@ std::string tolerance_text(const PublishedFigure& f) {
   return text;
 }
 
+// Equal values leave no more than what rounding makes of them.
+std::string half_width_text(const MetricSummary& s) {
+  const double half = s.ci95->second - s.mean;
+  return half <= 1e-12 * std::abs(s.mean) ? "0" : short_number(half);
+}
+
 std::string reproduction_table(const Reproduction& reproduction) {
   Texts axes;
-  for (const Axis& axis : reproduction.scenario.vary) axes.push_back(axis.path);
+  const bool all_told =
+      std::ranges::none_of(reproduction.scenario.published, &std::string::empty, &PublishedFigure::what);
+  if (!all_told) {
+    for (const Axis& axis : reproduction.scenario.vary) axes.push_back(axis.path);
+  }
   Texts heading = short_names(axes);
   heading.insert(heading.end(), {"figure", "published", "simulated", "+-", "error", "tolerance", "verdict"});
   TextTable table(heading);
@@ -131,8 +142,8 @@ std::string reproduction_table(const Reproduction& reproduction) {
     if (f.figure->fitted) verdict_text += verdict_text.empty() ? "fitted" : " (fitted)";
     cells.insert(cells.end(),
                  {figure_text(*f.figure), published_text(*f.figure), s ? short_number(s->mean) : "-",
-                  s && s->ci95 ? short_number(s->ci95->second - s->mean) : "-",
-                  f.error ? fmt::format("{:+.1f} %", 100 * *f.error) : "-", tolerance_text(*f.figure), verdict_text});
+                  s && s->ci95 ? half_width_text(*s) : "-", f.error ? fmt::format("{:+.1f} %", 100 * *f.error) : "-",
+                  tolerance_text(*f.figure), verdict_text});
     table.add(cells);
   }
   return table.text();
