@@ -109,9 +109,7 @@ TEST(GeneratedDocs, HaveEveryPublishedExperiment) {
   }
 }
 
-#ifdef NDEBUG  // Builds without optimisation take too long for it.
 TEST(GeneratedDocsSlow, PublishedFiguresAreWhatTheProgramPrints) { renew_or_compare("scenarios/published/README.md"); }
-#endif
 
 }  // namespace
 }  // namespace vcpusim

@@ -16,9 +16,11 @@ using ::testing::Contains;
 using testing::ProcessResult;
 using ::testing::SizeIs;
 
+const std::filesystem::path kRoot = VCPUSIM_SOURCE_DIR;
+
 // The fenced blocks that open with `fence`, without their fences.
 std::vector<std::string> blocks(const std::string& fence) {
-  std::istringstream lines(testing::read_whole(std::string(VCPUSIM_SOURCE_DIR) + "/README.md"));
+  std::istringstream lines(testing::read_whole(kRoot / "README.md"));
   std::vector<std::string> found;
   bool inside = false;
   bool wanted = false;
@@ -41,7 +43,7 @@ std::vector<std::string> words(const std::string& line) {
 
 TEST(Readme, ItsCommandsRun) {
   const testing::TemporaryFolder folder;
-  std::filesystem::create_symlink(std::string(VCPUSIM_SOURCE_DIR) + "/scenarios", folder.path() / "scenarios");
+  std::filesystem::create_symlink(kRoot / "scenarios", folder.path() / "scenarios");
   const auto scenarios = blocks("```json");
   ASSERT_THAT(scenarios, SizeIs(1));
   testing::write_whole(folder.path() / "repairman.json", scenarios[0]);
