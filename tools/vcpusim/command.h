@@ -54,6 +54,9 @@ inline constexpr std::size_t kMostReplications = 100'000;
 std::size_t count_option(const boost::program_options::variables_map& values, const char* name, std::size_t fallback,
                          std::size_t most);
 
+// What --output asks for: nothing if `file` is empty, standard output if it is "-". Returns the exit status.
+int write_output(const std::string& file, std::string_view text);
+
 // Where the scenarios are that ship with the program.
 std::filesystem::path library_folder();
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <thread>
 
-#include "scenarios/files.h"
 #include "scenarios/library.h"
 #include "scenarios/points.h"
 #include "scenarios/reproduction.h"
@@ -149,17 +148,6 @@ std::string reproduction_table(const Reproduction& reproduction) {
   return table.text();
 }
 
-std::string mean_errors(std::span<const FigureResult> figures) {
-  std::string text;
-  for (const bool fitted : {false, true}) {
-    const FigureErrors errors = figure_errors(figures, fitted);
-    if (errors.count == 0) continue;
-    text += fmt::format("{} {}: mean error {:.1f} %, worst {:.1f} %\n", errors.count, fitted ? "fitted" : "predicted",
-                        100 * errors.mean, 100 * errors.worst);
-  }
-  return text;
-}
-
 std::string report(const Reproduction& r) {
   std::string size;
   if (r.full) {
@@ -170,20 +158,7 @@ std::string report(const Reproduction& r) {
   }
   return fmt::format("{}: {} replication{}{}{}\n{}{}\n", r.scenario.simulation.name, r.replications,
                      r.replications == 1 ? "" : "s", size.empty() ? "" : ", ", size, reproduction_table(r),
-                     mean_errors(r.figures));
-}
-
-int write_reproductions(const ReproduceOptions& options, std::span<const Reproduction> all) {
-  if (options.output.empty()) return kExitDone;
-  const std::string text = reproductions_text(all);
-  if (options.output == "-") {
-    print_out(text);
-    return kExitDone;
-  }
-  const std::string problem = write_file(options.output, text);
-  if (problem.empty()) return kExitDone;
-  print_error(fmt::format("{}: cannot be written: {}\n", options.output, problem));
-  return kExitFile;
+                     errors_text(r.figures));
 }
 
 // Of the runs that did not come to an end, or not to the one that was meant.
@@ -229,7 +204,7 @@ int reproduce_command(const Command& command, const std::vector<std::string>& ar
     all.push_back(judge(experiment.scenario, options->full, options->replications, outcome.records));
     if (options->output != "-") print_out(report(all.back()));
     if (outcome.interrupted) {
-      write_reproductions(*options, all);
+      write_output(options->output, reproductions_text(all));
       print_error("vcpusim reproduce: interrupted\n");
       std::_Exit(kExitInterrupted);  // threads are still at work
     }
@@ -237,7 +212,7 @@ int reproduce_command(const Command& command, const std::vector<std::string>& ar
     print_error(faults);
     failed = failed || !faults.empty() || missed(all.back());
   }
-  const int status = write_reproductions(*options, all);
+  const int status = write_output(options->output, reproductions_text(all));
   return status == kExitDone && failed ? kExitFailed : status;
 }
 

@@ -81,19 +81,19 @@ std::string fault_text(const Options& options, const RunFault& fault) {
   return fmt::format("{}: {}\nto repeat it: {} --seed {} -j 1\n", options.file, fault.what, command, fault.seed);
 }
 
-int write_results(const Options& options, const std::string& text) {
-  if (options.output.empty()) return kExitDone;
-  if (options.output == "-") {
+}  // namespace
+
+int write_output(const std::string& file, std::string_view text) {
+  if (file.empty()) return kExitDone;
+  if (file == "-") {
     print_out(text);
     return kExitDone;
   }
-  const std::string problem = write_file(options.output, text);
+  const std::string problem = write_file(file, text);
   if (problem.empty()) return kExitDone;
-  print_error(fmt::format("{}: cannot be written: {}\n", options.output, problem));
+  print_error(fmt::format("{}: cannot be written: {}\n", file, problem));
   return kExitFile;
 }
-
-}  // namespace
 
 int run_command(const Command& command, const std::vector<std::string>& arguments) {
   const auto options = parse(command, arguments);
@@ -135,7 +135,7 @@ int run_command(const Command& command, const std::vector<std::string>& argument
   }
 
   const auto summary = summarise_points(outcome.records);
-  int status = write_results(*options, results_text(*scenario, outcome.records, summary));
+  int status = write_output(options->output, results_text(*scenario, outcome.records, summary));
   if (outcome.interrupted) {
     print_error(fmt::format("vcpusim run: interrupted after {} of {} runs\n", outcome.records.size(),
                             points.size() * options->replications));

@@ -108,13 +108,6 @@ std::string list(const Scenario& scenario, std::span<const FigureResult> figures
   return table.text();
 }
 
-std::string errors_line(std::span<const FigureResult> figures, bool fitted) {
-  const FigureErrors errors = figure_errors(figures, fitted);
-  if (errors.count == 0) return {};
-  return fmt::format("{} {}: mean error {:.1f} %, worst {:.1f} %\n", errors.count, fitted ? "fitted" : "predicted",
-                     100 * errors.mean, 100 * errors.worst);
-}
-
 }  // namespace
 
 std::string published_text(const PublishedFigure& figure) {
@@ -175,7 +168,18 @@ std::string published_table(const Scenario& scenario, std::span<const RunRecord>
   } else {
     text = list(scenario, figures);
   }
-  return text + errors_line(figures, false) + errors_line(figures, true);
+  return text + errors_text(figures);
+}
+
+std::string errors_text(std::span<const FigureResult> figures) {
+  std::string text;
+  for (const bool fitted : {false, true}) {
+    const FigureErrors errors = figure_errors(figures, fitted);
+    if (errors.count == 0) continue;
+    text += fmt::format("{} {}: mean error {:.1f} %, worst {:.1f} %\n", errors.count, fitted ? "fitted" : "predicted",
+                        100 * errors.mean, 100 * errors.worst);
+  }
+  return text;
 }
 
 std::string failed_expectations(std::span<const ExpectationResult> results) {

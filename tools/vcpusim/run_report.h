@@ -22,6 +22,9 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths);
 std::string published_text(const PublishedFigure& figure);
 std::string figure_text(const PublishedFigure& figure);
 
+// How far the predicted figures are off, and the fitted ones: a line each, if there are any.
+std::string errors_text(std::span<const FigureResult> figures);
+
 // One line for each expectation that does not hold.
 std::string failed_expectations(std::span<const ExpectationResult> results);
 
