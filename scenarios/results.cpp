@@ -159,8 +159,9 @@ std::string results_text(const Scenario& scenario, std::span<const RunRecord> re
   }
   Output points = Output::array();
   for (const PointSummary& point : summary) {
-    Output metrics = Output::object();
-    for (const auto& [path, s] : point.metrics) metrics[path] = summary_json(s);
+    // As the sequence that an ordered object is: its operator[] would compare each path with all before it.
+    Output::object_t metrics;
+    for (const auto& [path, s] : point.metrics) metrics.Output::object_t::Container::emplace_back(path, summary_json(s));
     points.push_back({{"point", point_json(point.point)}, {"metrics", std::move(metrics)}});
   }
   const Output results{

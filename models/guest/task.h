@@ -183,7 +183,13 @@ class Task {
   void waits_for(GuestLock* lock) { waiting_for_ = lock; }
   void holds(GuestLock& lock) { held_.push_back(&lock); }
   bool holds_lock() const { return !held_.empty(); }
-  void no_longer_holds(GuestLock& lock) { std::erase(held_, &lock); }
+  void no_longer_holds(GuestLock& lock) {
+    if (held_.back() == &lock) [[likely]] {
+      held_.pop_back();
+    } else {
+      std::erase(held_, &lock);
+    }
+  }
 
   // ---- for the vCPU and the VM ----------------------------------------------------------------------------
 
