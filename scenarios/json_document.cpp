@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "scenarios/json_tokens.h"
+
 namespace vcpusim {
 namespace {
 
@@ -40,8 +42,7 @@ class CountingIterator {
   std::size_t* consumed_;
 };
 
-// Builds the tree from the parser's events. The parser tells the end of each token; the start is found by going
-// back, which is unambiguous: a string starts at the nearest quote that no odd run of backslashes precedes.
+// Builds the tree from the parser's events.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(std::string_view text, std::shared_ptr<const std::string> source, InputErrors& errors)
@@ -60,7 +61,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t) override { return number(); }
   bool number_float(number_float_t, const string_t&) override { return number(); }
   bool string(string_t& value) override {
-    if (!scalar(Json::Type::kString, consumed_ - string_start())) return false;
+    if (!scalar(Json::Type::kString, consumed_ - string_start(text_, consumed_))) return false;
     last_->text = std::move(value);
     return true;
   }
@@ -75,12 +76,12 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& value) override {
-    open_.back()->members.push_back({std::move(value), place_of(string_start()), {}});
+    open_.back()->members.push_back({std::move(value), place_of(string_start(text_, consumed_)), {}});
     return true;
   }
 
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
-    errors_.add(place_of(error_offset(e.what())), pointer(), reason(e.what()));
+    errors_.add(place_of(syntax_error_offset(text_, consumed_, e.what())), pointer(), syntax_error_reason(e.what()));
     return false;
   }
 
@@ -88,20 +89,10 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool scalar(Json::Type type, std::size_t length) { return add(type, consumed_ - length); }
 
   bool number() {
-    const auto [start, end] = number_range();
+    const auto [start, end] = number_range(text_, consumed_);
     if (!add(Json::Type::kNumber, start)) return false;
     last_->text = text_.substr(start, end - start);
     return true;
-  }
-
-  // A number ends where the next character is none of it; the parser has usually read that one already.
-  std::pair<std::size_t, std::size_t> number_range() const {
-    constexpr std::string_view kNumber = "0123456789+-.eE";
-    std::size_t end = consumed_;
-    if (kNumber.find(text_[end - 1]) == std::string_view::npos) --end;
-    std::size_t start = end;
-    while (start > 0 && kNumber.find(text_[start - 1]) != std::string_view::npos) --start;
-    return {start, end};
   }
 
   void refuse_duplicate_keys() {
@@ -148,16 +139,6 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  std::size_t string_start() const {
-    std::size_t at = consumed_ - 1;  // the closing quote
-    for (;;) {
-      at = text_.rfind('"', at - 1);
-      std::size_t backslashes = 0;
-      while (backslashes < at && text_[at - 1 - backslashes] == '\\') ++backslashes;
-      if (backslashes % 2 == 0) return at;
-    }
-  }
-
   // Offsets are asked for in rising order but for a token's length, so that counting lines on the way is linear.
   Place place_of(std::size_t offset) {
     while (line_start_ > offset) {  // an error that points before a line break just read
@@ -182,29 +163,6 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
                                               : child_pointer(pointer, parent.members.back().key);
     }
     return pointer;
-  }
-
-  std::size_t error_offset(std::string_view what) const {
-    const auto says = [&](std::string_view phrase) { return what.find(phrase) != std::string_view::npos; };
-    if (says("unexpected end of input")) return text_.size();
-    if (says("unexpected string literal")) return string_start();
-    if (says("unexpected number literal") || says("number overflow")) return number_range().first;
-    return consumed_ > 0 ? consumed_ - 1 : 0;
-  }
-
-  // The library's text without its own place ("... at line 1, column 2: syntax error while parsing value - ") and
-  // without the text it read, which may be long or no UTF-8.
-  static std::string reason(std::string_view what) {
-    if (what.find("number overflow") != std::string_view::npos) {
-      return "not JSON that a computer can hold: a number beyond the largest double";
-    }
-    const std::size_t dash = what.find(" - ");
-    std::string cause(dash == std::string_view::npos ? what : what.substr(dash + 3));
-    if (const std::size_t read = cause.find("; last read: "); read != std::string::npos) {
-      const std::size_t after = cause.find("'; expected ", read);
-      cause.erase(read, after == std::string::npos ? after : after + 1 - read);
-    }
-    return "not JSON: " + cause;
   }
 
   const std::string_view text_;

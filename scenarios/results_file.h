@@ -1,0 +1,36 @@
+// Results files, run by run: schema vcpusim.results/1, as results_text writes it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "scenarios/input_errors.h"
+#include "scenarios/run_points.h"
+
+namespace vcpusim {
+
+// What all runs of a file have in common.
+struct ResultsHeader {
+  std::string vcpusim;   // the version that wrote the file
+  std::string scenario;  // its name
+  std::string digest;    // of the resolved scenario
+  std::string resolved;  // JSON text, as it stands in the file
+};
+
+// What is done with a file. Both may be empty.
+struct ResultsVisitor {
+  std::function<void(const ResultsHeader& header)> header;  // once, before any run
+  // In the order of the file. Metrics come as they were recorded, but those that share a prefix stand together. `text`
+  // is the run's JSON as it stands in the file. Both arguments are valid during the call.
+  std::function<void(const RunRecord& record, std::string_view text)> run;
+};
+
+// Visits the runs in one pass that keeps no more than one of them; the summary is not needed and only checked to be
+// JSON. Unknown keys are passed over, except among the metrics. False, and one error, if the file cannot be read or is
+// wrong; what was visited until then is to be discarded.
+// Cost: about 100 MB a second.
+bool read_results(const std::filesystem::path& file, const ResultsVisitor& visitor, InputErrors& errors);
+
+}  // namespace vcpusim
