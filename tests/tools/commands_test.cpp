@@ -62,8 +62,12 @@ TEST_F(Program, EveryCommandOfTheHelpHasHelpAndRuns) {
     commands.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
   ASSERT_GE(commands.size(), 5u);
-  const std::map<std::string, std::vector<std::string>> arguments{
-      {"run", {kSmallest}}, {"validate", {kSmallest}}, {"describe", {"ticket"}}, {"reproduce", {"contended.json"}}};
+  ASSERT_EQ(vcpusim({"run", kSmallest, "-o", "results.json"}).status, 0);
+  const std::map<std::string, std::vector<std::string>> arguments{{"run", {kSmallest}},
+                                                                  {"compare", {"results.json", "results.json"}},
+                                                                  {"validate", {kSmallest}},
+                                                                  {"describe", {"ticket"}},
+                                                                  {"reproduce", {"contended.json"}}};
   for (const std::string& command : commands) {
     EXPECT_THAT(vcpusim({command, "--help"}).out, HasSubstr("vcpusim " + command)) << command;
     std::vector<std::string> line{command};

@@ -22,6 +22,7 @@ namespace po = boost::program_options;
 std::span<const Command> commands() {
   static constexpr std::array kCommands{
       Command{"run", "FILE", "run a scenario, at each of its points", run_command},
+      Command{"compare", "A.json B.json", "tell whether two results differ, metric by metric", compare_command},
       Command{"reproduce", "[NAME]...", "run published experiments, and judge how well they are met",
               reproduce_command},
       Command{"validate", "FILE...", "check scenario files without running them", validate_command},
