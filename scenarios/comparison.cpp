@@ -13,9 +13,9 @@
 namespace vcpusim {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-std::optional<double> number(const MetricValue& value) {
+std::optional<double> real_of(const MetricValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&value)) return *real;
   return {};
@@ -61,11 +61,11 @@ class Collector {
     at.seeds.push_back(record.seed);
     const Metrics& metrics = record.result.metrics;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
-      const auto value = number(metrics[i].second);
+      const auto value = real_of(metrics[i].second);
       const auto metric = value ? index_of(i, metrics[i].first) : std::nullopt;
       if (!metric || !std::isfinite(*value)) continue;
       if (at.values.size() <= *metric) at.values.resize(set_.metrics.size());
-      at.values[*metric].resize(run, kNone);
+      at.values[*metric].resize(run, kMissing);
       at.values[*metric].push_back(*value);
     }
   }

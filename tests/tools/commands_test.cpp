@@ -27,6 +27,8 @@ using testing::write_whole;
 
 const std::string kSmallest = std::string(VCPUSIM_SOURCE_DIR) + "/tests/scenarios/valid/smallest.json";
 
+const std::string kOvercommit = std::string(VCPUSIM_SOURCE_DIR) + "/scenarios/smoke/overcommit.json";
+
 constexpr const char* kContended = R"({"schema": "vcpusim.scenario/1", "name": "contended", "seed": 7,
  "stop": {"at": "2ms"}, "host": {"machine": "ideal", "pcpus": 4},
  "vms": [{"name": "g", "native": true, "vcpus": 4, "guest": {"locks": {"l": "ticket"}},
@@ -63,11 +65,13 @@ TEST_F(Program, EveryCommandOfTheHelpHasHelpAndRuns) {
   }
   ASSERT_GE(commands.size(), 5u);
   ASSERT_EQ(vcpusim({"run", kSmallest, "-o", "results.json"}).status, 0);
-  const std::map<std::string, std::vector<std::string>> arguments{{"run", {kSmallest}},
-                                                                  {"compare", {"results.json", "results.json"}},
-                                                                  {"validate", {kSmallest}},
-                                                                  {"describe", {"ticket"}},
-                                                                  {"reproduce", {"contended.json"}}};
+  const std::map<std::string, std::vector<std::string>> arguments{
+      {"run", {kSmallest}},
+      {"compare", {"results.json", "results.json"}},
+      {"plan", {kOvercommit, "--target", "vms.web.elapsed_s<=2.5"}},
+      {"validate", {kSmallest}},
+      {"describe", {"ticket"}},
+      {"reproduce", {"contended.json"}}};
   for (const std::string& command : commands) {
     EXPECT_THAT(vcpusim({command, "--help"}).out, HasSubstr("vcpusim " + command)) << command;
     std::vector<std::string> line{command};

@@ -36,9 +36,17 @@ std::vector<std::string> blocks(const std::string& fence) {
   return found;
 }
 
-std::vector<std::string> words(const std::string& line) {
+// Quotes are for the shell; none of the commands has a space inside of them.
+std::vector<std::string> words(std::string line) {
+  std::erase(line, '\'');
   std::istringstream in(line);
   return {std::istream_iterator<std::string>(in), {}};
+}
+
+TEST(Readme, ShowsWhatAPlanPrints) {
+  const ProcessResult plan = testing::run_process(
+      {VCPUSIM_PROGRAM, "plan", kRoot / "scenarios/smoke/overcommit.json", "--target", "vms.web.elapsed_s<=2.5"});
+  EXPECT_THAT(blocks("```"), Contains(plan.out));
 }
 
 TEST(Readme, ItsCommandsRun) {
@@ -61,7 +69,7 @@ TEST(Readme, ItsCommandsRun) {
       EXPECT_EQ(result.status, 0) << line << "\n" << result.err;
     }
   }
-  for (const char* const command : {"run", "validate", "list", "describe", "schema"}) {
+  for (const char* const command : {"run", "compare", "plan", "validate", "list", "describe", "schema"}) {
     EXPECT_THAT(commands, Contains(command));
   }
 }

@@ -32,6 +32,7 @@ std::span<const Command> commands();
 
 int run_command(const Command& command, const std::vector<std::string>& arguments);
 int compare_command(const Command& command, const std::vector<std::string>& arguments);
+int plan_command(const Command& command, const std::vector<std::string>& arguments);
 int reproduce_command(const Command& command, const std::vector<std::string>& arguments);
 int validate_command(const Command& command, const std::vector<std::string>& arguments);
 int schema_command(const Command& command, const std::vector<std::string>& arguments);

@@ -23,6 +23,7 @@ std::span<const Command> commands() {
   static constexpr std::array kCommands{
       Command{"run", "FILE", "run a scenario, at each of its points", run_command},
       Command{"compare", "A.json B.json", "tell whether two results differ, metric by metric", compare_command},
+      Command{"plan", "FILE", "find how far overcommit can go before a target is missed", plan_command},
       Command{"reproduce", "[NAME]...", "run published experiments, and judge how well they are met",
               reproduce_command},
       Command{"validate", "FILE...", "check scenario files without running them", validate_command},
