@@ -303,4 +303,11 @@ std::string resolved_text(const Scenario& scenario) { return resolved_json(scena
 
 std::string digest(const Scenario& scenario) { return sha256_hex(resolved_json(scenario).dump()); }
 
+std::string config_digest(const SimulationConfig& config) {
+  Scenario bare;
+  bare.simulation = config;
+  bare.simulation.seed = 0;
+  return digest(bare).substr(0, 16);
+}
+
 }  // namespace vcpusim

@@ -1,5 +1,7 @@
 #include "scenarios/results.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -27,21 +29,6 @@ Point moved(Point point, const Point& values) {
   return point;
 }
 
-MetricSummary summarise_metric(std::span<const double> values) {
-  const Summary s = summarise(values);
-  MetricSummary metric{s.count, s.mean, s.stddev(), {}, s.min, s.median, s.max};
-  if (s.count > 1) {
-    // Not through long double, of which there is less under valgrind and on some machines.
-    using Double = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
-    const boost::math::students_t_distribution<double, Double> student(static_cast<double>(s.count - 1));
-    // Six decimals of the quantile are the same with every maths library, its last bits are not.
-    const double t = std::round(boost::math::quantile(boost::math::complement(student, 0.025)) * 1e6) / 1e6;
-    const double half_width = t * s.standard_error();
-    metric.ci95 = {s.mean - half_width, s.mean + half_width};
-  }
-  return metric;
-}
-
 std::optional<double> number(const MetricValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&value)) return *real;
@@ -53,8 +40,7 @@ std::optional<double> metric_sum(std::string_view sum, const Metrics& metrics) {
   const auto terms = metric_terms(sum);
   if (!terms) return {};  // the checks of a scenario refuse it
   for (const MetricTerm& term : *terms) {
-    const auto metric = std::ranges::find(metrics, term.path, &std::pair<std::string, MetricValue>::first);
-    const auto value = metric == metrics.end() ? std::nullopt : number(metric->second);
+    const auto value = number_at(metrics, term.path);
     if (!value) return {};
     total += term.factor * *value;
   }
@@ -108,7 +94,45 @@ Output nested(const Metrics& metrics) {
   return root;
 }
 
+// As it stands inside a document that is dumped with an indentation of 1.
+std::string dump_at(const Output& value, std::size_t depth) {
+  std::string text = value.dump(1);
+  const std::string indentation = "\n" + std::string(depth, ' ');
+  std::string indented;
+  indented.reserve(text.size() + text.size() / 8);
+  for (const char c : text) {
+    if (c == '\n') {
+      indented += indentation;  // no string has one that is not escaped
+    } else {
+      indented += c;
+    }
+  }
+  return indented;
+}
+
+constexpr std::size_t kItemDepth = 2;  // of a run or a point's summary
+
 }  // namespace
+
+MetricSummary summarise_metric(std::span<const double> values) {
+  const Summary s = summarise(values);
+  MetricSummary metric{s.count, s.mean, s.stddev(), {}, s.min, s.median, s.max};
+  if (s.count > 1) {
+    // Not through long double, of which there is less under valgrind and on some machines.
+    using Double = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+    const boost::math::students_t_distribution<double, Double> student(static_cast<double>(s.count - 1));
+    // Six decimals of the quantile are the same with every maths library, its last bits are not.
+    const double t = std::round(boost::math::quantile(boost::math::complement(student, 0.025)) * 1e6) / 1e6;
+    const double half_width = t * s.standard_error();
+    metric.ci95 = {s.mean - half_width, s.mean + half_width};
+  }
+  return metric;
+}
+
+std::optional<double> number_at(const Metrics& metrics, std::string_view path) {
+  const auto metric = std::ranges::find(metrics, path, &std::pair<std::string, MetricValue>::first);
+  return metric == metrics.end() ? std::nullopt : number(metric->second);
+}
 
 nlohmann::ordered_json summary_json(const MetricSummary& s) {
   const Output ci95 = s.ci95 ? Output::array({s.ci95->first, s.ci95->second}) : Output();
@@ -144,34 +168,63 @@ std::vector<PointSummary> summarise_points(std::span<const RunRecord> records) {
   return summary;
 }
 
+std::string run_text(const RunRecord& record) {
+  Output run{{"point", point_json(record.point)},     {"seed", record.seed},
+             {"replication", record.replication},     {"config", record.config},
+             {"ended", name_of(record.result.ended)}, {"sim_time_s", to_seconds(record.result.sim_time)}};
+  if (!record.result.why.empty()) run["why"] = record.result.why;
+  run["metrics"] = nested(record.result.metrics);
+  return dump_at(run, kItemDepth);
+}
+
+std::string summary_text(const PointSummary& point) {
+  // As the sequence that an ordered object is: its operator[] would compare each path with all before it.
+  Output::object_t metrics;
+  for (const auto& [path, s] : point.metrics) metrics.Output::object_t::Container::emplace_back(path, summary_json(s));
+  return dump_at({{"point", point_json(point.point)}, {"metrics", std::move(metrics)}}, kItemDepth);
+}
+
+ResultsHeader header_of(const Scenario& scenario) {
+  return {std::string(version()), std::string(model_digest()), scenario.simulation.name, digest(scenario),
+          dump_at(resolved_json(scenario), kItemDepth)};
+}
+
+ResultsWriter::ResultsWriter(Out out, const ResultsHeader& header) : out_(std::move(out)) {
+  const auto quoted = [](const std::string& text) { return Output(text).dump(); };
+  std::string head = fmt::format("{{\n \"schema\": {},\n \"vcpusim\": {},\n \"models\": {},\n",
+                                 quoted("vcpusim.results/1"), quoted(header.vcpusim), quoted(header.models));
+  if (header.missing_runs > 0) head += fmt::format(" \"missing_runs\": {},\n", header.missing_runs);
+  head += fmt::format(" \"scenario\": {{\n  \"name\": {},\n  \"digest\": {},\n  \"resolved\": {}\n }},\n",
+                      quoted(header.scenario), quoted(header.digest), header.resolved);
+  out_(head + " \"runs\": [");
+}
+
+void ResultsWriter::item(std::string_view text) {
+  out_(any_ ? ",\n  " : "\n  ");
+  out_(text);
+  any_ = true;
+}
+
+void ResultsWriter::run(std::string_view text) { item(text); }
+
+void ResultsWriter::end_of_runs() {
+  out_(any_ ? "\n ],\n \"summary\": [" : "],\n \"summary\": [");
+  any_ = false;
+}
+
+void ResultsWriter::summary(std::string_view text) { item(text); }
+
+void ResultsWriter::end() { out_(any_ ? "\n ]\n}\n" : "]\n}\n"); }
+
 std::string results_text(const Scenario& scenario, std::span<const RunRecord> records,
                          std::span<const PointSummary> summary) {
-  Output runs = Output::array();
-  for (const RunRecord& record : records) {
-    Output run{{"point", point_json(record.point)},
-               {"seed", record.seed},
-               {"replication", record.replication},
-               {"ended", name_of(record.result.ended)},
-               {"sim_time_s", to_seconds(record.result.sim_time)}};
-    if (!record.result.why.empty()) run["why"] = record.result.why;
-    run["metrics"] = nested(record.result.metrics);
-    runs.push_back(std::move(run));
-  }
-  Output points = Output::array();
-  for (const PointSummary& point : summary) {
-    // As the sequence that an ordered object is: its operator[] would compare each path with all before it.
-    Output::object_t metrics;
-    for (const auto& [path, s] : point.metrics) metrics.Output::object_t::Container::emplace_back(path, summary_json(s));
-    points.push_back({{"point", point_json(point.point)}, {"metrics", std::move(metrics)}});
-  }
-  const Output results{
-      {"schema", "vcpusim.results/1"},
-      {"vcpusim", version()},
-      {"scenario",
-       {{"name", scenario.simulation.name}, {"digest", digest(scenario)}, {"resolved", resolved_json(scenario)}}},
-      {"runs", std::move(runs)},
-      {"summary", std::move(points)}};
-  return results.dump(1) + "\n";
+  std::string text;
+  ResultsWriter writer([&](std::string_view piece) { text += piece; }, header_of(scenario));
+  for (const RunRecord& record : records) writer.run(run_text(record));
+  writer.end_of_runs();
+  for (const PointSummary& point : summary) writer.summary(summary_text(point));
+  writer.end();
+  return text;
 }
 
 std::string_view name_of(RunResult::Ended ended) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/run_points.h"
@@ -32,10 +34,50 @@ struct PointSummary {
   const MetricSummary* find(std::string_view metric) const;
 };
 
+// REQUIRES at least one value.
+MetricSummary summarise_metric(std::span<const double> values);
+
+// None if there is no such metric, or it is no number.
+std::optional<double> number_at(const Metrics& metrics, std::string_view path);
+
 // One for each point that has records, in their order. REQUIRES records of one point to stand together.
 std::vector<PointSummary> summarise_points(std::span<const RunRecord> records);
 
-// The results file, schema vcpusim.results/1. Says nothing of clock, host or paths: equal runs, equal bytes.
+// What all runs of a results file have in common.
+struct ResultsHeader {
+  std::string vcpusim;   // the version that wrote the file
+  std::string models;    // model_digest() of that version
+  std::string scenario;  // its name
+  std::string digest;    // of the resolved scenario
+  std::string resolved;  // JSON text, as it stands in the file
+  // Of a sweep that was interrupted, or could not be finished.
+  std::size_t missing_runs = 0;
+};
+ResultsHeader header_of(const Scenario& scenario);
+
+// As they stand in a results file.
+std::string run_text(const RunRecord& record);
+std::string summary_text(const PointSummary& point);
+
+// The results file, schema vcpusim.results/1, piece by piece: all runs, by point and replication, then the summary of
+// each point. Says nothing of clock, host or paths: equal runs, equal bytes.
+class ResultsWriter {
+ public:
+  using Out = std::function<void(std::string_view piece)>;
+  ResultsWriter(Out out, const ResultsHeader& header);
+  void run(std::string_view text);  // of run_text
+  void end_of_runs();
+  void summary(std::string_view text);  // of summary_text
+  void end();
+
+ private:
+  void item(std::string_view text);
+
+  const Out out_;
+  bool any_ = false;  // in the array at hand
+};
+
+// A whole results file.
 std::string results_text(const Scenario& scenario, std::span<const RunRecord> records,
                          std::span<const PointSummary> summary);
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/files.h"
 #include "scenarios/json_document.h"
 #include "scenarios/json_tokens.h"
 #include "scenarios/results.h"
@@ -31,8 +32,9 @@ constexpr std::string_view kResultsSchema = "vcpusim.results/1";
 class Window {
  public:
   explicit Window(const std::filesystem::path& file) : file_(std::fopen(file.c_str(), "rbe"), &std::fclose) {
-    if (!file_) problem_ = std::generic_category().message(errno);
+    if (!file_) problem_ = error_text(errno);
   }
+  explicit Window(std::string text) : file_(nullptr, &std::fclose), text_(std::move(text)) {}
 
   // The next byte to read. False at the end of the file, and where it cannot be read any further.
   bool more() { return read_ < text_.size() || refill(); }
@@ -73,7 +75,7 @@ class Window {
     const std::size_t got = std::fread(text_.data() + have, 1, kPiece, file_.get());
     text_.resize(have + got);
     if (std::ferror(file_.get()) != 0) {
-      problem_ = std::generic_category().message(errno);
+      problem_ = error_text(errno);
       return false;
     }
     // The parser would take it for the end.
@@ -138,6 +140,8 @@ enum class Part : std::uint8_t {
   kRoot,
   kSchema,
   kVersion,
+  kModels,
+  kMissingRuns,
   kScenario,
   kName,
   kDigest,
@@ -147,6 +151,7 @@ enum class Part : std::uint8_t {
   kPoint,
   kSeed,
   kReplication,
+  kConfig,
   kEnded,
   kSimTime,
   kWhy,
@@ -166,12 +171,15 @@ constexpr std::array kFields{
     Field{Part::kRoot, "vcpusim", Part::kVersion, Json::Type::kString},
     Field{Part::kRoot, "scenario", Part::kScenario, Json::Type::kObject},
     Field{Part::kRoot, "runs", Part::kRuns, Json::Type::kArray},
+    Field{Part::kRoot, "models", Part::kModels, Json::Type::kString, false},
+    Field{Part::kRoot, "missing_runs", Part::kMissingRuns, Json::Type::kNumber, false},
     Field{Part::kScenario, "name", Part::kName, Json::Type::kString},
     Field{Part::kScenario, "digest", Part::kDigest, Json::Type::kString},
     Field{Part::kScenario, "resolved", Part::kResolved, Json::Type::kObject},
     Field{Part::kRun, "point", Part::kPoint, Json::Type::kObject},
     Field{Part::kRun, "seed", Part::kSeed, Json::Type::kNumber},
     Field{Part::kRun, "replication", Part::kReplication, Json::Type::kNumber},
+    Field{Part::kRun, "config", Part::kConfig, Json::Type::kString, false},
     Field{Part::kRun, "ended", Part::kEnded, Json::Type::kString},
     Field{Part::kRun, "sim_time_s", Part::kSimTime, Json::Type::kNumber},
     Field{Part::kRun, "why", Part::kWhy, Json::Type::kString, false},
@@ -385,6 +393,12 @@ class ResultsReader : public nlohmann::json_sax<nlohmann::json> {
       case Part::kVersion:
         header_.vcpusim = std::move(*value.text);
         return true;
+      case Part::kModels:
+        header_.models = std::move(*value.text);
+        return true;
+      case Part::kMissingRuns:
+        header_.missing_runs = value.count.value_or(0);
+        return value.count || fail_here(value.type, "expected a whole number from 0 on");
       case Part::kName:
         header_.scenario = std::move(*value.text);
         return true;
@@ -397,6 +411,9 @@ class ResultsReader : public nlohmann::json_sax<nlohmann::json> {
       case Part::kReplication:
         record_.replication = value.count.value_or(0);
         return value.count || fail_here(value.type, "expected a whole number from 0 on");
+      case Part::kConfig:
+        record_.config = std::move(*value.text);
+        return true;
       case Part::kEnded: {
         const auto ended = ended_from(*value.text);
         result.ended = ended.value_or(RunResult::Ended::kAtStop);
@@ -435,6 +452,7 @@ class ResultsReader : public nlohmann::json_sax<nlohmann::json> {
 
   void start_run() {
     record_.result.why.clear();
+    record_.config.clear();
     metrics_ = 0;
   }
 
@@ -507,6 +525,17 @@ class ResultsReader : public nlohmann::json_sax<nlohmann::json> {
 bool read_results(const std::filesystem::path& file, const ResultsVisitor& visitor, InputErrors& errors) {
   Window window(file);
   ResultsReader reader(window, visitor, std::make_shared<const std::string>(file.string()), errors);
+  return nlohmann::json::sax_parse(WindowIterator(&window), WindowIterator(nullptr), &reader);
+}
+
+bool read_runs(const std::vector<std::string>& texts, const ResultsVisitor& visitor, InputErrors& errors) {
+  std::string whole;
+  ResultsWriter writer([&](std::string_view piece) { whole += piece; }, {"", "", "", "", "{}"});
+  for (const std::string& text : texts) writer.run(text);
+  writer.end_of_runs();
+  writer.end();
+  Window window(std::move(whole));
+  ResultsReader reader(window, visitor, std::make_shared<const std::string>("runs"), errors);
   return nlohmann::json::sax_parse(WindowIterator(&window), WindowIterator(nullptr), &reader);
 }
 

@@ -5,19 +5,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "scenarios/input_errors.h"
-#include "scenarios/run_points.h"
+#include "scenarios/results.h"
 
 namespace vcpusim {
-
-// What all runs of a file have in common.
-struct ResultsHeader {
-  std::string vcpusim;   // the version that wrote the file
-  std::string scenario;  // its name
-  std::string digest;    // of the resolved scenario
-  std::string resolved;  // JSON text, as it stands in the file
-};
 
 // What is done with a file. Both may be empty.
 struct ResultsVisitor {
@@ -32,5 +25,8 @@ struct ResultsVisitor {
 // wrong; what was visited until then is to be discarded.
 // Cost: about 100 MB a second.
 bool read_results(const std::filesystem::path& file, const ResultsVisitor& visitor, InputErrors& errors);
+
+// The same of texts that run_text made.
+bool read_runs(const std::vector<std::string>& texts, const ResultsVisitor& visitor, InputErrors& errors);
 
 }  // namespace vcpusim

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -43,6 +45,21 @@ std::vector<Axis> written_axes(const Json& root) {
     for (const Json::Member& member : vary->members) axes.push_back({member.key, member.value.items});
   }
   return axes;
+}
+
+void put_axis(Json& root, const Axis& axis) {
+  const Place place = axis.values.front().place;
+  Json values;
+  values.type = Json::Type::kArray;
+  values.items = axis.values;
+  values.place = place;
+  if (root.find("vary") == nullptr) root.members.push_back({"vary", place, Json::object(place)});
+  Json& vary = *root.find("vary");
+  if (Json* present = vary.find(axis.path)) {
+    *present = std::move(values);
+  } else {
+    vary.members.push_back({axis.path, place, std::move(values)});
+  }
 }
 
 // "...locks.kernel" and "...locks.kernel.kind" name the same thing where the value is a bare name.
@@ -170,9 +187,25 @@ bool ScenarioDocument::is_scenario() const {
   return schema != nullptr && schema->is(Json::Type::kString) && schema->text.starts_with("vcpusim.scenario/");
 }
 
+std::vector<Axis> ScenarioDocument::axes() const { return written_axes(root_); }
+
+void ScenarioDocument::vary(std::vector<Axis> axes) {
+  axes_.insert(axes_.end(), std::make_move_iterator(axes.begin()), std::make_move_iterator(axes.end()));
+}
+
 std::optional<Scenario> ScenarioDocument::load(std::span<const Setting> settings, InputErrors& errors) const {
   InputErrors found;
   Json root = root_;
+  std::vector<Axis> written = written_axes(root);  // expectations may be of values that are not run
+  for (const Axis& axis : axes_) {
+    put_axis(root, axis);
+    const auto same = std::ranges::find(written, axis.path, &Axis::path);
+    if (same == written.end()) {
+      written.push_back(axis);
+    } else {
+      same->values.insert(same->values.end(), axis.values.begin(), axis.values.end());
+    }
+  }
   for (const Setting& setting : settings) apply(root, setting, found);
 
   Scenario scenario;
@@ -185,8 +218,8 @@ std::optional<Scenario> ScenarioDocument::load(std::span<const Setting> settings
     const Report report = [&](const std::string& pointer, const std::string& message) {
       found.add(nearest_at(root, pointer).place, pointer, message);
     };
-    check(scenario, written_axes(root_), report);
-    if (settings.empty() && found.empty()) check_calibrations(scenario, report);
+    check(scenario, written, report);
+    if (settings.empty() && axes_.empty() && found.empty()) check_calibrations(scenario, report);
   }
   errors.add_all(found);
   return found.empty() ? std::optional(std::move(scenario)) : std::nullopt;

@@ -114,6 +114,11 @@ class ScenarioDocument {
   // Whether the document says of itself that it is one.
   bool is_scenario() const;
 
+  std::vector<Axis> axes() const;  // of its `vary`, as far as that is one
+
+  // From now on the scenario varies along these axes, too, or has these values on an axis that it has.
+  void vary(std::vector<Axis> axes);
+
   // The scenario with these settings, applied in order; a later one wins. A setting of an axis of `vary` leaves
   // that axis with this one value. None if anything is wrong; `errors` then has all of it.
   std::optional<Scenario> load(std::span<const Setting> settings, InputErrors& errors) const;
@@ -123,6 +128,7 @@ class ScenarioDocument {
 
   Json root_;
   std::filesystem::path folder_;
+  std::vector<Axis> axes_;  // of vary()
 };
 
 // The whole scenario with every default filled in, as JSON text: --print-config, and `scenario.resolved` of the
@@ -131,5 +137,8 @@ std::string resolved_text(const Scenario& scenario);
 
 // Lower-case hexadecimal SHA-256 of the resolved scenario in its shortest form.
 std::string digest(const Scenario& scenario);
+
+// Of what a run depends on, except for its seed and the version of the models: 16 hexadecimal digits.
+std::string config_digest(const SimulationConfig& config);
 
 }  // namespace vcpusim

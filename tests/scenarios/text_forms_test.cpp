@@ -47,7 +47,7 @@ TEST(DurationText, RefusesWhatItCannotHold) {
   EXPECT_EQ(parse_span("1.0000000000001s").problem, "finer than a picosecond");
   EXPECT_TRUE(parse_span("9223372036854775807ps").value);
   EXPECT_FALSE(parse_span("9223372036854775808ps").value);
-  EXPECT_FALSE(parse_span(std::string(100'000, '9') + "h").value);
+  EXPECT_FALSE(parse_span(std::string(100'000, '9').append("h")).value);
   EXPECT_FALSE(parse_span("0." + std::string(100'000, '9') + "h").value);
 }
 

@@ -71,7 +71,9 @@ TEST_F(Program, EveryCommandOfTheHelpHasHelpAndRuns) {
       {"plan", {kOvercommit, "--target", "vms.web.elapsed_s<=2.5"}},
       {"validate", {kSmallest}},
       {"describe", {"ticket"}},
-      {"reproduce", {"contended.json"}}};
+      {"reproduce", {"contended.json"}},
+      {"sweep", {kSmallest, "-o", "swept.json"}},
+      {"merge", {"swept.json", "-o", "merged.json"}}};
   for (const std::string& command : commands) {
     EXPECT_THAT(vcpusim({command, "--help"}).out, HasSubstr("vcpusim " + command)) << command;
     std::vector<std::string> line{command};
@@ -79,7 +81,7 @@ TEST_F(Program, EveryCommandOfTheHelpHasHelpAndRuns) {
       line.insert(line.end(), arguments.at(command).begin(), arguments.at(command).end());
     const ProcessResult result = vcpusim(line);
     EXPECT_EQ(result.status, 0) << command << result.err;
-    EXPECT_THAT(result.out, Not(IsEmpty())) << command;
+    EXPECT_EQ(result.out.empty(), command == "merge") << command;
     EXPECT_THAT(result.err, IsEmpty()) << command;
   }
 }

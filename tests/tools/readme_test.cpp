@@ -69,7 +69,8 @@ TEST(Readme, ItsCommandsRun) {
       EXPECT_EQ(result.status, 0) << line << "\n" << result.err;
     }
   }
-  for (const char* const command : {"run", "compare", "plan", "validate", "list", "describe", "schema"}) {
+  for (const char* const command :
+       {"run", "sweep", "merge", "compare", "plan", "validate", "list", "describe", "schema"}) {
     EXPECT_THAT(commands, Contains(command));
   }
 }

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/scenario.h"
+
 namespace vcpusim {
 
 enum ExitStatus : int {
@@ -33,6 +35,8 @@ std::span<const Command> commands();
 int run_command(const Command& command, const std::vector<std::string>& arguments);
 int compare_command(const Command& command, const std::vector<std::string>& arguments);
 int plan_command(const Command& command, const std::vector<std::string>& arguments);
+int sweep_command(const Command& command, const std::vector<std::string>& arguments);
+int merge_command(const Command& command, const std::vector<std::string>& arguments);
 int reproduce_command(const Command& command, const std::vector<std::string>& arguments);
 int validate_command(const Command& command, const std::vector<std::string>& arguments);
 int schema_command(const Command& command, const std::vector<std::string>& arguments);
@@ -55,6 +59,9 @@ inline constexpr std::size_t kMostReplications = 100'000;
 // The option's value if it is given. REQUIRES an option of type long long.
 std::size_t count_option(const boost::program_options::variables_map& values, const char* name, std::size_t fallback,
                          std::size_t most);
+
+// What --set and --seed ask for. `seed` may be empty.
+std::vector<Setting> parse_settings(const std::vector<std::string>& sets, const std::string& seed, InputErrors& errors);
 
 // What --output asks for: nothing if `file` is empty, standard output if it is "-". Returns the exit status.
 int write_output(const std::string& file, std::string_view text);

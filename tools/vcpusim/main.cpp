@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/files.h"
 #include "scenarios/text_forms.h"
 #include "scenarios/version.h"
 #include "tools/vcpusim/command.h"
@@ -22,6 +23,8 @@ namespace po = boost::program_options;
 std::span<const Command> commands() {
   static constexpr std::array kCommands{
       Command{"run", "FILE", "run a scenario, at each of its points", run_command},
+      Command{"sweep", "FILE", "run all points of a scenario's axes, and of those given here", sweep_command},
+      Command{"merge", "SHARD.json...", "put the shards of one sweep together", merge_command},
       Command{"compare", "A.json B.json", "tell whether two results differ, metric by metric", compare_command},
       Command{"plan", "FILE", "find how far overcommit can go before a target is missed", plan_command},
       Command{"reproduce", "[NAME]...", "run published experiments, and judge how well they are met",
@@ -109,6 +112,9 @@ int dispatch(const std::vector<std::string>& arguments) {
   } catch (const UsageError& e) {
     print_error(fmt::format("vcpusim {}: {} (see vcpusim {} --help)\n", name, e.what(), name));
     return kExitWrongInput;
+  } catch (const FileError& e) {
+    print_error(fmt::format("{}\n", e.what()));
+    return kExitFile;
   }
 }
 

@@ -64,15 +64,6 @@ std::optional<Options> parse(const Command& command, const Texts& arguments) {
   return result;
 }
 
-std::vector<Setting> settings_of(const Options& options, InputErrors& errors) {
-  std::vector<Setting> settings;
-  for (const std::string& assignment : options.sets) {
-    if (auto setting = parse_setting("--set", assignment, errors)) settings.push_back(std::move(*setting));
-  }
-  if (!options.seed.empty()) settings.push_back(make_setting("--seed " + options.seed, "seed", options.seed));
-  return settings;
-}
-
 // What went wrong with one run of this command line, and how to repeat that run alone.
 std::string fault_text(const Options& options, const RunFault& fault) {
   std::string command = "vcpusim run " + options.file;
@@ -82,6 +73,15 @@ std::string fault_text(const Options& options, const RunFault& fault) {
 }
 
 }  // namespace
+
+std::vector<Setting> parse_settings(const Texts& sets, const std::string& seed, InputErrors& errors) {
+  std::vector<Setting> settings;
+  for (const std::string& assignment : sets) {
+    if (auto setting = parse_setting("--set", assignment, errors)) settings.push_back(std::move(*setting));
+  }
+  if (!seed.empty()) settings.push_back(make_setting("--seed " + seed, "seed", seed));
+  return settings;
+}
 
 int write_output(const std::string& file, std::string_view text) {
   if (file.empty()) return kExitDone;
@@ -100,7 +100,7 @@ int run_command(const Command& command, const std::vector<std::string>& argument
   if (!options) return kExitDone;
 
   InputErrors errors;
-  const auto settings = settings_of(*options, errors);
+  const auto settings = parse_settings(options->sets, options->seed, errors);
   const auto document = ScenarioDocument::open(options->file, errors);
   const auto scenario = document ? document->load(settings, errors) : std::nullopt;
   if (!errors.empty()) return report_errors(errors);

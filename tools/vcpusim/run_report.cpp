@@ -151,6 +151,12 @@ std::string results_table(const Scenario& scenario, std::span<const PointSummary
   return table.text();
 }
 
+std::vector<std::string> table_metrics(const Scenario& scenario) {
+  std::vector<std::string> metrics;
+  for (const Column& column : columns_of(scenario)) metrics.push_back(column.metric);
+  return metrics;
+}
+
 std::string published_table(const Scenario& scenario, std::span<const RunRecord> records) {
   // A scenario of many points that was interrupted shows what it has.
   std::vector<FigureResult> figures = compare_figures(scenario, records);

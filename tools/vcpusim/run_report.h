@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "scenarios/results.h"
 
@@ -10,6 +11,9 @@ namespace vcpusim {
 
 // One row a point: what the tasks took, how fast they were, how long they waited for locks.
 std::string results_table(const Scenario& scenario, std::span<const PointSummary> summary);
+
+// The metrics that it shows.
+std::vector<std::string> table_metrics(const Scenario& scenario);
 
 // The published figures beside the simulated ones, and how far off they are. "" if the scenario has none.
 std::string published_table(const Scenario& scenario, std::span<const RunRecord> records);

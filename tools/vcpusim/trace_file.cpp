@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "models/trace_kinds.h"
+#include "scenarios/files.h"
 #include "scenarios/points.h"
 
 namespace vcpusim {
@@ -24,12 +24,10 @@ class Lines final : public TraceSink {
   std::FILE* file_;
 };
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 }  // namespace
 
 TraceFile::TraceFile(const std::filesystem::path& file) : file_(std::fopen(file.c_str(), "w")) {
-  if (!file_) problem_ = reason(errno);
+  if (!file_) problem_ = error_text(errno);
 }
 
 std::unique_ptr<TraceSink> TraceFile::start_run(std::size_t run, const Point& point, std::uint64_t seed) {
@@ -41,7 +39,7 @@ std::unique_ptr<TraceSink> TraceFile::start_run(std::size_t run, const Point& po
 std::string TraceFile::close() {
   if (!file_) return problem_;
   const bool written = std::fflush(file_.get()) == 0 && std::ferror(file_.get()) == 0;
-  const std::string problem = written ? "" : reason(errno);
+  const std::string problem = written ? "" : error_text(errno);
   file_.reset();
   return problem;
 }
