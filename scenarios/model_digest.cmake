@@ -1,4 +1,4 @@
-# FOLDER's sim/ and models/ in, a quoted digest of their sources in OUTPUT out.
+# Writes OUTPUT, which defines model_digest() as the digest of the sources in FOLDER's sim/ and models/.
 file(GLOB_RECURSE sources RELATIVE ${FOLDER}
   ${FOLDER}/sim/*.h ${FOLDER}/sim/*.cpp ${FOLDER}/models/*.h ${FOLDER}/models/*.cpp)
 list(SORT sources)
@@ -9,4 +9,9 @@ foreach(source IN LISTS sources)
 endforeach()
 string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 16 digest)
-file(WRITE ${OUTPUT} "\"${digest}\"\n")
+file(WRITE ${OUTPUT} "#include \"scenarios/version.h\"
+
+namespace vcpusim {
+std::string_view model_digest() { return \"${digest}\"; }
+}  // namespace vcpusim
+")

@@ -128,6 +128,7 @@ StreamOutcome stream_points(RunPlan plan, RecordSink sink, const std::atomic<boo
   outcome.problem = work->problem;
   outcome.done = work->schedule.ended();
   outcome.all = work->schedule.all();
+  outcome.replications = work->schedule.replications();
   outcome.wide = work->schedule.wide();
   return outcome;
 }

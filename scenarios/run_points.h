@@ -63,7 +63,8 @@ struct StreamOutcome {
   std::string problem;   // what the sink threw
   std::size_t done = 0;  // runs, known ones included
   std::size_t all = 0;
-  std::vector<std::size_t> wide;  // points where RunPlan::until could not be reached
+  std::vector<std::size_t> replications;  // of each point, as far as they were decided on
+  std::vector<std::size_t> wide;          // points where RunPlan::until could not be reached
   bool interrupted = false;
 };
 // Gets each record as soon as its run has ended, from the thread that made it: several at the same time, and after an

@@ -52,6 +52,12 @@ bool RunSchedule::narrow(const Point& point) const {
   return metric.ci95->second - metric.mean <= until_->relative * std::abs(metric.mean);
 }
 
+std::vector<std::size_t> RunSchedule::replications() const {
+  std::vector<std::size_t> replications;
+  for (const Point& point : points_) replications.push_back(point.wanted);
+  return replications;
+}
+
 std::vector<std::size_t> RunSchedule::wide() const {
   std::vector<std::size_t> wide;
   for (std::size_t i = 0; until_ && i < points_.size(); ++i) {

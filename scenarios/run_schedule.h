@@ -51,7 +51,8 @@ class RunSchedule {
   std::size_t all() const { return all_; }      // runs as far as can be told
   std::size_t ended() const { return ended_; }  // those included that next() has passed over because they are known
   bool finished() const { return ended_ == all_; }
-  std::vector<std::size_t> wide() const;  // points whose interval is still too wide
+  std::vector<std::size_t> replications() const;  // of each point, as far as can be told
+  std::vector<std::size_t> wide() const;          // points whose interval is still too wide
 
  private:
   struct Point {

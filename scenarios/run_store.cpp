@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <ranges>
 #include <stdexcept>
 #include <utility>
 
@@ -51,6 +53,7 @@ void RunStore::append(std::string_view text) {
 
 bool RunStore::add(const RunTask& task, std::string_view text) {
   const std::lock_guard lock(mutex_);
+  if (sealed_) return false;
   if (places_.size() <= task.point) places_.resize(task.point + 1);
   auto& replications = places_[task.point];
   if (replications.size() <= task.replication) replications.resize(task.replication + 1);
@@ -72,8 +75,27 @@ void RunStore::add_summary(std::size_t point, std::string_view text) {
   summaries_[point] = {offset, static_cast<std::uint32_t>(text.size())};
 }
 
+void RunStore::seal() {
+  const std::lock_guard lock(mutex_);
+  sealed_ = true;
+}
+
+std::size_t RunStore::missing(std::span<const std::size_t> replications) const {
+  const std::lock_guard lock(mutex_);
+  std::size_t missing = 0;
+  for (std::size_t point = 0; point < replications.size(); ++point) {
+    missing += replications[point];
+    if (point >= places_.size()) continue;
+    const auto& places = places_[point];
+    const auto end = places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), replications[point]));
+    missing -=
+        static_cast<std::size_t>(std::count_if(places.begin(), end, [](const Place& p) { return p.length > 0; }));
+  }
+  return missing;
+}
+
 std::string RunStore::write_results(const std::filesystem::path& file, const ResultsHeader& header,
-                                    const Summaries& summaries) const {
+                                    std::span<const std::size_t> replications, const Summaries& summaries) const {
   const std::lock_guard lock(mutex_);
   NewFile out(file);
   ResultsWriter writer([&](std::string_view piece) { out.write(piece); }, header);
@@ -90,7 +112,8 @@ std::string RunStore::write_results(const std::filesystem::path& file, const Res
   for (std::size_t point = 0; point < places_.size(); ++point) {
     texts.clear();
     records.clear();
-    for (const Place& place : places_[point]) {
+    const std::size_t most = replications.empty() ? places_[point].size() : replications[point];
+    for (const Place& place : places_[point] | std::views::take(most)) {
       if (place.length == 0) continue;
       writer.run(texts.emplace_back(read(*this, place)));
     }

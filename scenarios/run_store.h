@@ -38,11 +38,18 @@ class RunStore {
   // name.
   void add_summary(std::size_t point, std::string_view text);
 
-  // The results file of all that is there; the tasks' points are numbered in the order of the file. `summaries` gets
-  // each point's summary in turn, and the point's runs. Returns what went wrong with the results file, or "".
+  // From now on, add() leaves out everything.
+  void seal();
+
+  // How many of the first replications[i] runs of each point i are not there.
+  std::size_t missing(std::span<const std::size_t> replications) const;
+
+  // The results file of the first replications[i] runs of each point i, or, if `replications` is empty, of all that is
+  // there; the points stand in the file by their number. `summaries` gets each point's summary in turn, and the point's
+  // runs. Returns what went wrong with the results file, or "".
   using Summaries = std::function<void(const PointSummary& summary, std::span<const RunRecord> runs)>;
   std::string write_results(const std::filesystem::path& file, const ResultsHeader& header,
-                            const Summaries& summaries) const;
+                            std::span<const std::size_t> replications, const Summaries& summaries) const;
 
  private:
   struct Place {
@@ -58,6 +65,7 @@ class RunStore {
   std::vector<Place> summaries_;            // by point
   std::size_t runs_ = 0;
   bool broken_ = false;
+  bool sealed_ = false;
   mutable std::mutex mutex_;
 };
 

@@ -83,8 +83,9 @@ SweepOutcome run_sweep(const Scenario& scenario, RunPlan plan, Shard shard, bool
   const auto sink = [store](const RunTask& task, const RunRecord& record) { store->add(task, run_text(record)); };
   outcome.runs = stream_points(std::move(plan), sink, interrupt, progress);
   if (!outcome.runs.problem.empty()) throw FileError(outcome.runs.problem);
-  header.missing_runs = outcome.runs.all - outcome.runs.done;
-  const std::string problem = store->write_results(results, header, summaries);
+  store->seal();
+  header.missing_runs = store->missing(outcome.runs.replications);
+  const std::string problem = store->write_results(results, header, outcome.runs.replications, summaries);
   if (!problem.empty()) throw FileError(fmt::format("{}: cannot be written: {}", results.string(), problem));
   if (header.missing_runs == 0) store->remove();
   return outcome;
@@ -152,7 +153,7 @@ bool merge_results(const std::vector<std::filesystem::path>& shards, const std::
                fmt::format("{} of the sweep's {} points are in none of the files", missing, there.size()));
   }
   if (!errors.empty()) return false;
-  const std::string problem = store.write_results(results, *first, {});
+  const std::string problem = store.write_results(results, *first, {}, {});
   if (!problem.empty()) throw FileError(fmt::format("{}: cannot be written: {}", results.string(), problem));
   return true;
 }

@@ -251,13 +251,21 @@ TEST_F(Sweep, ReplicatesUntilAnIntervalIsNarrow) {
   EXPECT_EQ(narrowed.status, 0) << narrowed.err;
   EXPECT_THAT(narrowed.err, IsEmpty());
   std::set<std::size_t> counts;
-  for (const auto& point : results("out.json")["summary"]) {
+  const auto out = results("out.json");
+  for (const auto& point : out["summary"]) {
     const auto& metric = point["metrics"]["vms.g.tasks.t.operations_per_s"];
     const double mean = metric["mean"];
     EXPECT_LE(metric["ci95"][1].get<double>() - mean, 0.02 * mean);
     counts.insert(metric["n"].get<std::size_t>());
   }
   EXPECT_GT(*counts.rbegin(), 3u);
+  // What is known beyond what is needed does not get into the results.
+  const std::string narrow = file("out.json");
+  vcpusim({"sweep", "swept.json", "--replications", "20", "-o", "out.json", "--resume"});
+  EXPECT_NE(file("out.json"), narrow);
+  vcpusim({"sweep", "swept.json", "--until-ci", "vms.g.tasks.t.operations_per_s=2%", "-o", "out.json", "--resume"});
+  EXPECT_EQ(file("out.json"), narrow);
+
   const ProcessResult wide = vcpusim({"sweep", "swept.json", "--until-ci", "vms.g.tasks.t.operations_per_s=0.01%",
                                       "--at-most", "5", "-o", "wide.json"});
   EXPECT_THAT(wide.err, HasSubstr("3 points: vms.g.tasks.t.operations_per_s is less certain than asked for after 5"));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 
 #include "tools/vcpusim/command.h"
 
@@ -59,6 +60,12 @@ void ProgressBar::show(std::size_t done, std::size_t all) {
   constexpr std::size_t kWidth = 40;
   const std::size_t filled = all == 0 ? kWidth : done * kWidth / all;
   std::string bar = fmt::format("\r[{:#<{}}{:.<{}}] {} of {} runs", "", filled, "", kWidth - filled, done, all);
+  if (done > 0 && done < all) {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    const double left = spent.count() * static_cast<double>(all - done) / static_cast<double>(done);
+    const auto seconds = static_cast<std::int64_t>(left);
+    bar += fmt::format(", {}:{:02} left\x1b[K", seconds / 60, seconds % 60);
+  }
   if (bar == drawn_) return;
   print_error(bar);
   drawn_ = std::move(bar);

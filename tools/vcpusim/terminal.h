@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ void print_error(std::string_view text);
 // One line each on standard error; the exit status that they mean.
 int report_errors(const InputErrors& errors);
 
-// A bar on standard error, drawn only if that is a terminal.
+// A bar on standard error, drawn only if that is a terminal, with the time that is left if it goes on like this.
 class ProgressBar {
  public:
   ProgressBar();
@@ -28,6 +29,7 @@ class ProgressBar {
 
  private:
   const bool visible_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::string drawn_;
 };
 
