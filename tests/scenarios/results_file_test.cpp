@@ -227,7 +227,7 @@ TEST(ResultsFile, OneRunIsHeldAtATime) {
     ::getrusage(RUSAGE_SELF, &usage);
     return usage.ru_maxrss;
   };
-  const long before = peak();
+  [[maybe_unused]] const long before = peak();
   InputErrors errors;
   double sum = 0;
   const auto add = [&](const RunRecord& record, std::string_view) {
